@@ -1,0 +1,2 @@
+//! The pq program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A persistent queue: durable streams of records, delivered in order until acknowledged.

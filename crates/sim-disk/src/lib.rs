@@ -1,0 +1,1 @@
+//! A disk in memory with a power switch and fault plans, for tests.

@@ -1,0 +1,1 @@
+//! A group-commit log of append-only segments for one stream: commit, rotation, reading, recovery, retirement.
