@@ -1,0 +1,33 @@
+//! What every change must pass, in the order that fails soonest.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::shell::{command, must};
+use crate::{deps, tidy};
+
+/// Runs all steps and stops at the first that fails.
+pub(crate) fn run() -> Result<()> {
+    let begun = Instant::now();
+    step("format", || must(&mut command("cargo fmt --all --check")))?;
+    step("tidy", tidy::run)?;
+    step("deps", deps::run)?;
+    step("clippy", || {
+        must(&mut command("cargo clippy --workspace --all-targets --all-features -- -D warnings"))
+    })?;
+    // The corpus of every fuzz target is replayed by the tests of the crate that owns the entry point.
+    step("tests and corpus replay", || must(&mut command("cargo test --workspace")))?;
+    step("docs", || must(command("cargo doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings")))?;
+    step("benches, tiny", || must(&mut command("cargo run --release --quiet -p pq-bench -- --tiny")))?;
+    println!("ci: 7 steps in {:.0} s OK", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn step(name: &str, run: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    let begun = Instant::now();
+    run()?;
+    println!("== {name}: {:.1} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
