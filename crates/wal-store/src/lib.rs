@@ -1,1 +1,48 @@
-//! A group-commit log of append-only segments for one stream: commit, rotation, reading, recovery, retirement.
+//! One stream's durable log: group commit over append-only segment files, rotation, reading, recovery, retirement.
+//!
+//! It is a library of its own: give it a directory of a [`disk::Disk`] and it is a crash-safe log for any number of
+//! threads. It is not a queue: it knows no consumers, no cursors and no schedule. It starts no thread and reads no
+//! clock; time is an argument.
+//!
+//! ```text
+//!  append ──► open batch (memory) ──commit──► newest segment ──rotate──► older segments ──retire──► gone
+//!     │            │ one write + one fdatasync       │                        │
+//!     └─ Ticket ◄──┴──────── word of the batch       └────────── read ◄───────┘
+//! ```
+//!
+//! Invariants: an append never calls the device; nothing is acknowledged as durable before its bytes and its file's
+//! directory entry are; a file that once failed is never written again; the order of seqs is the order of appends.
+
+mod batch;
+mod context;
+mod counters;
+mod error;
+mod events;
+mod log;
+mod machine;
+mod read;
+mod recover;
+mod retire;
+mod room;
+mod scan;
+mod segments;
+mod settings;
+mod sync;
+mod tags;
+mod ticket;
+mod word;
+
+pub use context::StoreContext;
+pub use counters::Counters;
+pub use error::{AppendError, CommitError, LogError};
+pub use events::{Events, NoEvents};
+pub use log::{Ends, Log, Progress, Record, Want};
+pub use read::{Chunk, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, RecordRef, Run};
+pub use recover::{Evidence, Gap, RecoverError, Recovery, RecoveryReport, recover};
+pub use retire::{RetireError, RetirePoint};
+pub use room::Room;
+pub use scan::{ScanError, ScanReport, scan_read_only};
+pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_path};
+pub use settings::{Level, ReadLevel, Settings, SettingsError, SyncSetting};
+pub use tags::OwnedTag;
+pub use ticket::Ticket;

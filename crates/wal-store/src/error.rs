@@ -1,0 +1,123 @@
+//! What can go wrong, one enum a verb; each says what is durable and whether trying again makes sense.
+
+use std::sync::Arc;
+
+use disk::DiskError;
+use wal_format::{Seq, SegmentId};
+
+/// Why a log could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// A setting cannot be.
+    #[error(transparent)]
+    Settings(#[from] crate::SettingsError),
+}
+
+/// Why an append was refused. The payload was not taken; no seq was used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// No room in `buffer_bytes_max`: wait for room, or try later.
+    #[error("no room for {needed} bytes: {used} of {limit} are held by records not yet written")]
+    Busy {
+        /// Bytes the frames need.
+        needed: usize,
+        /// Bytes held now.
+        used: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A record is longer than the settings allow.
+    #[error("record of {bytes} bytes is over the limit of {limit}")]
+    RecordTooLarge {
+        /// Its payload bytes.
+        bytes: usize,
+        /// `record_bytes_max`.
+        limit: usize,
+    },
+    /// The records of one call do not fit in one batch.
+    #[error("batch of {bytes} bytes in {count} records is over the limit of {bytes_max} bytes or {records_max} records")]
+    BatchTooLarge {
+        /// Bytes of frames.
+        bytes: usize,
+        /// Number of records.
+        count: usize,
+        /// `batch_bytes_max`.
+        bytes_max: usize,
+        /// `batch_records_max`.
+        records_max: u32,
+    },
+    /// A tag is longer than the format allows.
+    #[error("tag of {bytes} bytes is over the limit of {limit}")]
+    TagTooLarge {
+        /// Bytes of producer and value.
+        bytes: usize,
+        /// The format's limit.
+        limit: usize,
+    },
+    /// An `append_batch` without a record.
+    #[error("a batch needs at least one record")]
+    Empty,
+    /// The disk failed too often; the log probes it and resumes by itself.
+    #[error("the log is paused after a disk failure")]
+    Paused,
+    /// The log was closed.
+    #[error("the log is closed")]
+    Closed,
+    /// The stream's seqs are used up.
+    #[error("no seq is left in this stream")]
+    SeqsUsedUp,
+}
+
+impl AppendError {
+    /// Whether the same append may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Paused)
+    }
+}
+
+/// Why a commit, or a wait for one, did not reach its level.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The disk refused for now (full, no descriptors, read-only, being retried). The records are still buffered and
+    /// the next commit tries them again: do not append them again, wait again.
+    #[error("records are kept in memory, the disk refused for now: {source}")]
+    Stalled {
+        /// What the disk said.
+        source: Arc<DiskError>,
+    },
+    /// The records were given up, and no byte of them can come back.
+    #[error("records {first}..{end} were not written")]
+    NotWritten {
+        /// First seq given up.
+        first: Seq,
+        /// The seq after the last.
+        end: Seq,
+        /// What the disk said, if it was the disk.
+        source: Option<Arc<DiskError>>,
+    },
+    /// The records were given up, and after a crash some may be there and some not.
+    #[error("records {first}..{end} may or may not be stored")]
+    Indeterminate {
+        /// First seq given up.
+        first: Seq,
+        /// The seq after the last.
+        end: Seq,
+        /// The last segment they were written to.
+        segment: Option<SegmentId>,
+        /// What the disk said, if it was the disk.
+        source: Option<Arc<DiskError>>,
+    },
+    /// The log was closed before this.
+    #[error("the log is closed")]
+    Closed,
+}
+
+impl CommitError {
+    /// Whether waiting again on the same ticket, or committing again, may succeed.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Stalled { .. })
+    }
+}

@@ -1,0 +1,1 @@
+//! The commit state machine, without I/O.
