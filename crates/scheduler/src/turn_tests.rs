@@ -1,0 +1,1 @@
+//! Placeholder until the table is filled in.
