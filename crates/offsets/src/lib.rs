@@ -1,1 +1,30 @@
 //! Crash-safe cursors and floors of any number of streams and consumers in one compacted journal.
+//!
+//! **Is**: the durable memory of who has read what ([`Offsets`]), and the generic journal it stands on
+//! ([`journal::Journal`]). **Is not**: a place for records, a policy of what to retire, a thread or a clock;
+//! time is an argument, and nothing happens here but inside a call.
+//!
+//! ```text
+//!   Save{cursors, floors, durable ends}          cursors-0000000000000007   snapshot | save | save | ...
+//!        │  one write + one fdatasync  ────────►  cursors-0000000000000008   (spare: zeros, space taken)
+//! ```
+//!
+//! Invariants: memory holds exactly what is durable, a failed save changes nothing in memory; a cursor never
+//! moves back but by a seek; a consumer's id is never used again; a file whose write or sync failed is never
+//! written again, and no file of an earlier run ever is.
+
+pub mod journal;
+
+mod change;
+mod entry;
+mod error;
+mod offsets;
+mod report;
+
+pub use entry::{
+    AckedRange, CleanStop, ConsumerEntry, CursorMove, Direction, DurableEnd, Floor, FloorReason, NewConsumer,
+    OwnedTag, Position, Save,
+};
+pub use error::{OpenError, SaveError};
+pub use offsets::{ACKED_RANGES_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, Offsets, sites};
+pub use report::OffsetsReport;

@@ -1,0 +1,361 @@
+//! The bodies of the cursor journal as bytes: one kind byte, then items of that kind until the body ends.
+//!
+//! ```text
+//!   kind u8 | item | item | ...       an item is a wire struct in bincode 2 "standard" (little-endian varints)
+//! ```
+//!
+//! The wire structs below are the format: they are kept apart from the public types, change only with a new
+//! kind, and golden files hold them. Every item says an absolute value, so that losing one entry to damage costs
+//! that move and nothing behind it. Decoding is total: bounded, never a panic.
+
+use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
+use serde::{Deserialize, Serialize};
+use wal_format::{ConsumerId, Incarnation, SegmentId, Seq, StreamId, WallTime};
+
+use crate::entry::{
+    AckedRange, ConsumerEntry, CursorMove, DurableEnd, Floor, FloorReason, OwnedTag, Position,
+};
+use crate::journal::Bodies;
+
+/// A body is closed and a new one begun at this length, so that mending one flipped bit stays quick.
+const BODY_BYTES_SOFT: usize = 4 << 10;
+/// Nothing larger is decoded, whatever a length says.
+const DECODE_BYTES_MAX: usize = 128 << 10;
+
+const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
+    config::standard().with_limit::<DECODE_BYTES_MAX>();
+
+/// What a body's items are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Consumers = 1,
+    Cursors = 2,
+    Floors = 3,
+    Tags = 4,
+    Ends = 5,
+    Removed = 6,
+    Forgotten = 7,
+    NextConsumer = 8,
+    CleanStop = 9,
+    CleanStopEnds = 10,
+    CleanStopVoid = 11,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Consumers,
+        Self::Cursors,
+        Self::Floors,
+        Self::Tags,
+        Self::Ends,
+        Self::Removed,
+        Self::Forgotten,
+        Self::NextConsumer,
+        Self::CleanStop,
+        Self::CleanStopEnds,
+        Self::CleanStopVoid,
+    ];
+}
+
+#[derive(Serialize, Deserialize)]
+struct HintWire {
+    segment: u64,
+    offset: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ConsumerWire<'a> {
+    consumer: u64,
+    stream: u64,
+    incarnation: u128,
+    name: &'a str,
+    created_at: u64,
+    cursor: u64,
+    hint: Option<HintWire>,
+    acked: Vec<(u64, u64)>,
+    note: &'a [u8],
+}
+
+#[derive(Serialize, Deserialize)]
+struct CursorWire<'a> {
+    consumer: u64,
+    cursor: u64,
+    hint: Option<HintWire>,
+    acked: Vec<(u64, u64)>,
+    note: Option<&'a [u8]>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FloorWire {
+    stream: u64,
+    seq: u64,
+    segment: u64,
+    reason: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TagWire<'a> {
+    stream: u64,
+    producer: &'a [u8],
+    value: &'a [u8],
+    at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EndWire {
+    stream: u64,
+    end: u64,
+    segment: u64,
+    offset: u64,
+}
+
+/// One decoded item.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// A consumer with its whole entry.
+    Consumer(ConsumerEntry),
+    /// A consumer's new place.
+    Cursor(CursorMove),
+    /// A floor without its tags, which follow.
+    Floor(StreamId, Floor),
+    /// One more tag of a floor.
+    Tag(StreamId, OwnedTag),
+    /// A durable end.
+    End(StreamId, DurableEnd),
+    /// A consumer is no more.
+    Removed(ConsumerId),
+    /// A stream is no more.
+    Forgotten(StreamId),
+    /// The least id the next consumer may get.
+    NextConsumer(u64),
+    /// A clean stop with this many ends, which follow.
+    CleanStop(u64),
+    /// One more end of the clean stop.
+    CleanStopEnd(StreamId, DurableEnd),
+    /// No clean stop any more.
+    CleanStopVoid,
+}
+
+/// Writes changes as bodies of a journal.
+#[derive(Debug)]
+pub(crate) struct ChangeWriter<'a> {
+    bodies: &'a mut Bodies,
+    kind: Option<Kind>,
+}
+
+impl<'a> ChangeWriter<'a> {
+    /// Appends to `bodies`; the last body is ended by [`finish`](Self::finish).
+    pub(crate) const fn new(bodies: &'a mut Bodies) -> Self {
+        Self { bodies, kind: None }
+    }
+
+    fn item(&mut self, kind: Kind, item: impl Serialize) {
+        if self.kind != Some(kind) || self.bodies.tail_bytes() >= BODY_BYTES_SOFT {
+            self.close();
+            self.bodies.tail().push(kind as u8);
+            self.kind = Some(kind);
+        }
+        bincode::serde::encode_into_std_write(item, self.bodies.tail(), CONFIG)
+            .expect("encoding plain structs into memory cannot fail");
+    }
+
+    fn close(&mut self) {
+        if self.kind.take().is_some() {
+            self.bodies.finish();
+        }
+    }
+
+    /// Ends the last body.
+    pub(crate) fn finish(mut self) {
+        self.close();
+    }
+
+    pub(crate) fn consumer(&mut self, entry: &ConsumerEntry) {
+        let wire = ConsumerWire {
+            consumer: entry.consumer.get(),
+            stream: entry.stream.get(),
+            incarnation: entry.incarnation.get(),
+            name: &entry.name,
+            created_at: entry.created_at.nanos(),
+            cursor: entry.cursor.get(),
+            hint: entry.hint.map(hint_to_wire),
+            acked: acked_to_wire(&entry.acked_above),
+            note: &entry.note,
+        };
+        self.item(Kind::Consumers, wire);
+    }
+
+    pub(crate) fn cursor(&mut self, to: &CursorMove) {
+        let wire = CursorWire {
+            consumer: to.consumer.get(),
+            cursor: to.cursor.get(),
+            hint: to.hint.map(hint_to_wire),
+            acked: acked_to_wire(&to.acked_above),
+            note: to.note.as_deref(),
+        };
+        self.item(Kind::Cursors, wire);
+    }
+
+    pub(crate) fn floor(&mut self, stream: StreamId, floor: &Floor) {
+        let reason = match floor.reason {
+            FloorReason::Delivered => 1,
+            FloorReason::Trimmed => 2,
+        };
+        let wire =
+            FloorWire { stream: stream.get(), seq: floor.seq.get(), segment: floor.segment.get(), reason };
+        self.item(Kind::Floors, wire);
+        for tag in &floor.tags {
+            let wire = TagWire {
+                stream: stream.get(),
+                producer: &tag.producer,
+                value: &tag.value,
+                at: tag.at.get(),
+            };
+            self.item(Kind::Tags, wire);
+        }
+    }
+
+    pub(crate) fn end(&mut self, stream: StreamId, end: DurableEnd) {
+        self.item(Kind::Ends, end_to_wire(stream, end));
+    }
+
+    pub(crate) fn removed(&mut self, consumer: ConsumerId) {
+        self.item(Kind::Removed, consumer.get());
+    }
+
+    pub(crate) fn forgotten(&mut self, stream: StreamId) {
+        self.item(Kind::Forgotten, stream.get());
+    }
+
+    pub(crate) fn next_consumer(&mut self, id: u64) {
+        self.item(Kind::NextConsumer, id);
+    }
+
+    pub(crate) fn clean_stop(&mut self, ends: &[(StreamId, DurableEnd)]) {
+        self.item(Kind::CleanStop, ends.len() as u64);
+        for &(stream, end) in ends {
+            self.item(Kind::CleanStopEnds, end_to_wire(stream, end));
+        }
+    }
+
+    pub(crate) fn clean_stop_void(&mut self) {
+        self.item(Kind::CleanStopVoid, ());
+        self.close();
+    }
+}
+
+/// Why a body could not be read to its end; the items before it were given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    /// A later version's kind.
+    UnknownKind(u8),
+    /// Not what it says it is.
+    Malformed,
+}
+
+/// Decodes a body, giving each item to `apply`.
+pub(crate) fn decode(body: &[u8], mut apply: impl FnMut(Change)) -> Result<(), BodyError> {
+    let Some((&first, mut rest)) = body.split_first() else { return Err(BodyError::Malformed) };
+    let kind =
+        Kind::ALL.into_iter().find(|&kind| kind as u8 == first).ok_or(BodyError::UnknownKind(first))?;
+    if kind == Kind::CleanStopVoid {
+        apply(Change::CleanStopVoid);
+        return if rest.is_empty() { Ok(()) } else { Err(BodyError::Malformed) };
+    }
+    while !rest.is_empty() {
+        apply(decode_item(kind, &mut rest).ok_or(BodyError::Malformed)?);
+    }
+    Ok(())
+}
+
+fn decode_item(kind: Kind, rest: &mut &[u8]) -> Option<Change> {
+    Some(match kind {
+        Kind::Consumers => Change::Consumer(consumer_from_wire(take(rest)?)?),
+        Kind::Cursors => Change::Cursor(cursor_from_wire(take(rest)?)?),
+        Kind::Floors => {
+            let FloorWire { stream, seq, segment, reason } = take(rest)?;
+            let reason = match reason {
+                1 => FloorReason::Delivered,
+                2 => FloorReason::Trimmed,
+                _ => return None,
+            };
+            let floor =
+                Floor { seq: Seq::new(seq), segment: SegmentId::new(segment), reason, tags: Vec::new() };
+            Change::Floor(StreamId::new(stream), floor)
+        }
+        Kind::Tags => {
+            let TagWire { stream, producer, value, at } = take(rest)?;
+            let tag = OwnedTag { producer: producer.to_vec(), value: value.to_vec(), at: Seq::new(at) };
+            Change::Tag(StreamId::new(stream), tag)
+        }
+        Kind::Ends => end_from_wire(&take(rest)?, Change::End),
+        Kind::Removed => Change::Removed(ConsumerId::new(take(rest)?)),
+        Kind::Forgotten => Change::Forgotten(StreamId::new(take(rest)?)),
+        Kind::NextConsumer => Change::NextConsumer(take(rest)?),
+        Kind::CleanStop => Change::CleanStop(take(rest)?),
+        Kind::CleanStopEnds => end_from_wire(&take(rest)?, Change::CleanStopEnd),
+        Kind::CleanStopVoid => Change::CleanStopVoid,
+    })
+}
+
+fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
+    let (value, used) = bincode::serde::borrow_decode_from_slice(rest, CONFIG).ok()?;
+    // An item of no bytes would never end the loop that reads a body.
+    if used == 0 {
+        return None;
+    }
+    *rest = rest.get(used..)?;
+    Some(value)
+}
+
+const fn hint_to_wire(hint: Position) -> HintWire {
+    HintWire { segment: hint.segment.get(), offset: hint.offset }
+}
+
+fn hint_from_wire(hint: HintWire) -> Position {
+    Position { segment: SegmentId::new(hint.segment), offset: hint.offset }
+}
+
+fn acked_to_wire(acked: &[AckedRange]) -> Vec<(u64, u64)> {
+    acked.iter().map(|range| (range.from.get(), range.to.get())).collect()
+}
+
+fn acked_from_wire(acked: Vec<(u64, u64)>) -> Vec<AckedRange> {
+    acked.into_iter().map(|(from, to)| AckedRange { from: Seq::new(from), to: Seq::new(to) }).collect()
+}
+
+fn consumer_from_wire(wire: ConsumerWire<'_>) -> Option<ConsumerEntry> {
+    Some(ConsumerEntry {
+        stream: StreamId::new(wire.stream),
+        incarnation: Incarnation::new(wire.incarnation),
+        consumer: ConsumerId::new(wire.consumer),
+        name: wire.name.to_owned(),
+        created_at: WallTime::from_nanos(wire.created_at),
+        cursor: Seq::new(wire.cursor),
+        hint: wire.hint.map(hint_from_wire),
+        acked_above: acked_from_wire(wire.acked),
+        note: wire.note.to_vec(),
+    })
+}
+
+fn cursor_from_wire(wire: CursorWire<'_>) -> Option<CursorMove> {
+    Some(CursorMove {
+        consumer: ConsumerId::new(wire.consumer),
+        cursor: Seq::new(wire.cursor),
+        hint: wire.hint.map(hint_from_wire),
+        acked_above: acked_from_wire(wire.acked),
+        note: wire.note.map(<[u8]>::to_vec),
+        direction: crate::entry::Direction::Seek,
+    })
+}
+
+const fn end_to_wire(stream: StreamId, end: DurableEnd) -> EndWire {
+    EndWire { stream: stream.get(), end: end.end.get(), segment: end.segment.get(), offset: end.offset }
+}
+
+fn end_from_wire(wire: &EndWire, change: impl FnOnce(StreamId, DurableEnd) -> Change) -> Change {
+    let end =
+        DurableEnd { end: Seq::new(wire.end), segment: SegmentId::new(wire.segment), offset: wire.offset };
+    change(StreamId::new(wire.stream), end)
+}
