@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{Disk, DiskError, SyncSite};
+pub use wal_format::JournalKind;
 use wal_format::QueueId;
-pub use wal_format::journal::JournalKind;
 
 mod bodies;
 mod names;
