@@ -2,7 +2,10 @@
 
 mod backoff;
 mod cache;
+mod due;
+mod event;
 mod policy;
+mod stream;
 mod turn;
 mod types;
 
