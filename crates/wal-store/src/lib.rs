@@ -37,12 +37,15 @@ pub use counters::Counters;
 pub use error::{AppendError, CommitError, LogError};
 pub use events::{Events, NoEvents};
 pub use log::{Ends, Log, Progress, Record, Want};
-pub use read::{Chunk, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, RecordRef, Run};
-pub use recover::{Evidence, Gap, RecoverError, Recovery, RecoveryReport, recover};
+pub use read::{
+    Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod, RecordRef, Records,
+    Run,
+};
+pub use recover::{Evidence, RecoverError, Recovery, RecoveryReport, recover};
 pub use retire::{RetireError, RetirePoint};
 pub use room::Room;
 pub use scan::{ScanError, ScanReport, scan_read_only};
-pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_path};
+pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_id, segment_path};
 pub use settings::{Level, ReadLevel, Settings, SettingsError, SyncSetting};
 pub use tags::OwnedTag;
 pub use ticket::Ticket;

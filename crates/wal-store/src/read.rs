@@ -1,9 +1,34 @@
-//! Reading a live or a rotated segment.
+//! Reading: whole batches from a live or a rotated segment, gaps in their place.
+//!
+//! One read is one big `pread` into reused memory, one checksum a batch, and no copy. It asks nobody but the segment
+//! list and trusts no hint: a position is where a batch header of the right seq decodes, or it is not used. Reading
+//! changes nothing on disk, and damage never stops it: what cannot be read becomes a gap with its exact range.
+//!
+//! ```text
+//!   seq ──locate──> segment ──hint, or search by headers──> offset ──fill──> batch, batch, batch │ cut batch
+//!                      └─ hole: a gap                            mismatch: mend, else find the next, gap
+//! ```
+//!
+//! Invariants: no seq at or above the bound is returned; every read returns something below the bound or proves that
+//! nothing is there yet; a read that fails changes nothing and may be repeated.
 
-use bytes::Bytes;
-use wal_format::{Marks, SegmentId, Seq, WallTime};
+mod buffers;
+mod chunk;
+mod fill;
+mod mend;
 
-use crate::Log;
+use std::sync::PoisonError;
+
+use disk::{DiskError, ErrorClass, OpenMode};
+use wal_format::{BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentId, Seq};
+
+pub use buffers::{ReadBuffers, ReadMethod};
+pub use chunk::{Chunk, Gap, GapReason, Item, RecordRef, Records, Run};
+pub(crate) use mend::{Part, find_next, mend};
+
+use crate::segments::{Place, SegmentInfo, SegmentList, segment_path};
+use crate::{Log, StoreContext};
+use fill::Reading;
 
 /// Where a batch's bytes stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,78 +55,51 @@ pub struct ReadLimits {
     pub bytes_max: usize,
 }
 
-/// Buffers a reader keeps between reads.
-#[derive(Debug, Default)]
-pub struct ReadBuffers {}
-
-/// What a read returned, in order.
-#[derive(Debug)]
-pub struct Chunk {
-    /// Runs of records, and gaps.
-    pub items: Vec<Item>,
-    /// The seq to read next.
-    pub next: Seq,
-    /// Where it will stand.
-    pub next_hint: Option<Position>,
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self { bytes_max: 1 << 20 }
+    }
 }
 
-/// One part of a chunk.
-#[derive(Debug)]
-pub enum Item {
-    /// Records, dense.
-    Records(Run),
-    /// Seqs that will never come.
-    Gap {
-        /// First missing.
-        from: Seq,
-        /// The seq after the last missing.
-        to: Seq,
-        /// Why.
-        reason: GapReason,
-    },
-}
-
-/// Why seqs are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GapReason {
-    /// Never stored: the writer skipped them after a failure, or they were not durable at a crash.
-    NotDurable,
-    /// Damaged or missing.
-    Lost,
-}
-
-/// A run of whole batches.
-#[derive(Debug)]
-pub struct Run {
-    /// The bytes, shared.
-    pub bytes: Bytes,
-}
-
-/// One record of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct RecordRef<'a> {
-    /// Its seq.
-    pub seq: Seq,
-    /// When its batch was begun.
-    pub appended_at: WallTime,
-    /// The caller's marks.
-    pub marks: Marks,
-    /// Its payload.
-    pub payload: &'a [u8],
-}
-
-/// Why a read failed.
-#[derive(Debug, thiserror::Error)]
+/// Why a read failed. Nothing is lost or changed; the same read may be tried again.
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The disk failed.
-    #[error(transparent)]
-    Disk(#[from] disk::DiskError),
+    #[error("cannot read segment {segment}: {source}")]
+    Disk {
+        /// The segment.
+        segment: SegmentId,
+        /// What the disk said; it names the file.
+        source: DiskError,
+    },
+    /// A newer program wrote this.
+    #[error("segment {segment} at byte {offset}: {source}")]
+    NewerFormat {
+        /// The segment.
+        segment: SegmentId,
+        /// Bytes from the start of its file.
+        offset: u64,
+        /// Version or flags.
+        source: DecodeError,
+    },
+}
+
+impl ReadError {
+    /// Whether the cause may go away by itself.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Disk { source, .. } => source.is_retryable() || source.class() == ErrorClass::Device,
+            Self::NewerFormat { .. } => false,
+        }
+    }
 }
 
 impl Log {
-    /// Reads whole batches from `from` up to `bound`.
+    /// Reads whole batches from `from.seq` up to `bound` (exclusive, at most the readable end).
+    ///
+    /// The chunk is empty only if nothing below `bound` is there yet. A run never crosses a segment; call again with
+    /// `next` and `next_hint` for more.
     ///
     /// # Errors
     /// Nothing is lost; read again.
@@ -112,7 +110,107 @@ impl Log {
         limits: ReadLimits,
         buffers: &mut ReadBuffers,
     ) -> Result<Chunk, ReadError> {
-        let _ = (from, bound, limits, buffers);
-        todo!()
+        let place = self.shared.segments.lock().unwrap_or_else(PoisonError::into_inner).locate(from.seq);
+        place.read(self.context(), from, bound, limits, buffers)
     }
+}
+
+impl SegmentList {
+    /// As [`Log::read`], over a list that nobody else changes: a recovery's, or a scan's beside a live owner.
+    ///
+    /// # Errors
+    /// Nothing is lost; read again.
+    pub fn read(
+        &self,
+        ctx: &StoreContext,
+        from: ReadFrom,
+        bound: Seq,
+        limits: ReadLimits,
+        buffers: &mut ReadBuffers,
+    ) -> Result<Chunk, ReadError> {
+        self.locate(from.seq).read(ctx, from, bound, limits, buffers)
+    }
+}
+
+impl Place {
+    fn read(
+        self,
+        ctx: &StoreContext,
+        from: ReadFrom,
+        bound: Seq,
+        limits: ReadLimits,
+        buffers: &mut ReadBuffers,
+    ) -> Result<Chunk, ReadError> {
+        if from.seq >= bound {
+            return Ok(Chunk::empty(from.seq, from.hint));
+        }
+        match self {
+            Self::End => Ok(Chunk::empty(from.seq, from.hint)),
+            Self::Hole { next, retired } => {
+                let reason = if retired { GapReason::Retired } else { hole_reason(ctx, &next, from.seq)? };
+                Ok(hole(&next, from.seq, bound, reason))
+            }
+            Self::In(segment) => read_segment(ctx, segment, from, bound, limits, buffers),
+        }
+    }
+}
+
+/// The chunk that says that nothing is in front of `next`.
+fn hole(next: &SegmentInfo, from: Seq, bound: Seq, reason: GapReason) -> Chunk {
+    let to = next.first_seq.min(bound);
+    let hint = Position { segment: next.id, offset: SEGMENT_HEADER_BYTES as u64 };
+    Chunk {
+        items: vec![Item::Gap(Gap { from, to, reason })],
+        next: to,
+        next_hint: (to == next.first_seq).then_some(hint),
+    }
+}
+
+/// Whether the writer skipped the seqs in front of a segment, or somebody lost them: its first batch says it.
+fn hole_reason(ctx: &StoreContext, next: &SegmentInfo, from: Seq) -> Result<GapReason, ReadError> {
+    let path = segment_path(&ctx.dir, next.id);
+    let fail = |source| ReadError::Disk { segment: next.id, source };
+    let held = match ctx.files.open(&*ctx.disk, &path, OpenMode::Read) {
+        Ok(held) => held,
+        Err(error) if error.class() == ErrorClass::NotFound => return Ok(GapReason::Lost),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut bytes = [0; wal_format::BATCH_HEADER_BYTES];
+    let got = held.file().read_at(&mut bytes, SEGMENT_HEADER_BYTES as u64).map_err(fail)?;
+    ctx.files.check_in(&path, held);
+    let bytes = bytes.get(..got).unwrap_or_default();
+    let header =
+        BatchHeader::decode(bytes, &ctx.identity).ok().or_else(|| BatchHeader::repair(bytes, &ctx.identity));
+    Ok(header.map_or(GapReason::Lost, |header| gap_before(&header, from)))
+}
+
+/// Why seqs from `from` up to this batch are not there.
+pub(crate) fn gap_before(header: &BatchHeader, from: Seq) -> GapReason {
+    let skipped = header.flags.contains(BatchFlags::SKIPPED) && header.prev_seq < from.get();
+    if skipped { GapReason::NotDurable } else { GapReason::Lost }
+}
+
+fn read_segment(
+    ctx: &StoreContext,
+    segment: SegmentInfo,
+    from: ReadFrom,
+    bound: Seq,
+    limits: ReadLimits,
+    buffers: &mut ReadBuffers,
+) -> Result<Chunk, ReadError> {
+    let end = segment.end_seq.min(bound);
+    let path = segment_path(&ctx.dir, segment.id);
+    let held = match ctx.files.open(&*ctx.disk, &path, OpenMode::Read) {
+        Ok(held) => held,
+        Err(error) if error.class() == ErrorClass::NotFound => {
+            let gap = Gap { from: from.seq, to: end, reason: GapReason::Lost };
+            return Ok(Chunk { items: vec![Item::Gap(gap)], next: end, next_hint: None });
+        }
+        Err(source) => return Err(ReadError::Disk { segment: segment.id, source }),
+    };
+    let chunk =
+        Reading::new(ctx.identity, segment, held.file(), from.seq, end).run(from.hint, limits, buffers)?;
+    // Only after success: a descriptor that failed is closed, the next read opens a new one.
+    ctx.files.check_in(&path, held);
+    Ok(chunk)
 }

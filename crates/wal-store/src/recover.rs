@@ -2,7 +2,7 @@
 
 use wal_format::{Predecessor, SegmentId, Seq};
 
-use crate::{GapReason, OwnedTag, SegmentList, StoreContext};
+use crate::{Gap, OwnedTag, SegmentList, StoreContext};
 
 /// What is known from outside before the files are looked at.
 #[derive(Debug, Clone, Default)]
@@ -17,17 +17,6 @@ pub struct Evidence {
     pub floor_tags: Vec<OwnedTag>,
     /// Whether the last run stopped cleanly, with this durable end.
     pub clean: bool,
-}
-
-/// Seqs that are gone for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// First missing.
-    pub from: Seq,
-    /// The seq after the last missing.
-    pub to: Seq,
-    /// Why.
-    pub reason: GapReason,
 }
 
 /// What recovery found, and where the log goes on.

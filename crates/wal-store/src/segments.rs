@@ -1,8 +1,25 @@
-//! A stream's segments: their names, and the list of those there are.
+//! A stream's segments: how their files are named, and the list of those there are.
+//!
+//! The list is a plain value; the log keeps it under a short lock and its readers, its retirement and its writer share
+//! it. It does no I/O and knows no batch.
+//!
+//! ```text
+//!   first_seq     end_seq = or <  first_seq
+//!   |---- rotated ----|  (hole)   |---- rotated ----|---- open ···>
+//! ```
+//!
+//! Invariants: ids ascend; first seqs ascend (an empty segment shares its first seq with the next one); a hole between
+//! two segments holds seqs that will never be read, and the one who reads says why.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use wal_format::{SegmentId, Seq};
+
+/// Hexadecimal digits of an id in a name.
+const ID_DIGITS: usize = 16;
+/// What follows the digits.
+const SUFFIX: &str = ".seg";
 
 /// Whether a segment's end is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +37,9 @@ pub struct SegmentInfo {
     pub id: SegmentId,
     /// First seq it may hold.
     pub first_seq: Seq,
-    /// The seq after the last it holds.
+    /// The seq after the last it holds (or lost); equal to `first_seq` if it holds none.
     pub end_seq: Seq,
-    /// Where its last batch ends, in bytes.
+    /// Where its last batch ends, in bytes from the start of the file.
     pub end_offset: u64,
     /// Whether its end is final.
     pub state: SegmentState,
@@ -32,6 +49,22 @@ pub struct SegmentInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentList {
     segments: Vec<SegmentInfo>,
+}
+
+/// Where a seq stands among the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this one.
+    In(SegmentInfo),
+    /// In none, and none will ever hold it: the next seq there is stands in `next`.
+    Hole {
+        /// The segment behind the hole.
+        next: SegmentInfo,
+        /// Whether nothing stands in front of the hole: the seqs were retired.
+        retired: bool,
+    },
+    /// Nothing at or behind it yet.
+    End,
 }
 
 impl SegmentList {
@@ -45,6 +78,21 @@ impl SegmentList {
         self.segments.iter()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The oldest.
+    pub fn first(&self) -> Option<&SegmentInfo> {
+        self.segments.first()
+    }
+
     /// The newest.
     pub fn last(&self) -> Option<&SegmentInfo> {
         self.segments.last()
@@ -55,8 +103,15 @@ impl SegmentList {
         self.segments.last_mut()
     }
 
+    /// The one of this id.
+    pub fn get(&self, id: SegmentId) -> Option<&SegmentInfo> {
+        let index = self.segments.binary_search_by_key(&id, |s| s.id).ok()?;
+        self.segments.get(index)
+    }
+
     /// Adds the newest.
     pub fn push(&mut self, segment: SegmentInfo) {
+        debug_assert!(self.last().is_none_or(|s| s.id < segment.id && s.first_seq <= segment.first_seq));
         self.segments.push(segment);
     }
 
@@ -64,9 +119,53 @@ impl SegmentList {
     pub fn remove(&mut self, id: SegmentId) {
         self.segments.retain(|s| s.id != id);
     }
+
+    /// Where `seq` is to be looked for.
+    pub(crate) fn locate(&self, seq: Seq) -> Place {
+        let behind = self.segments.partition_point(|s| s.first_seq <= seq);
+        let before = behind.checked_sub(1).and_then(|index| self.segments.get(index));
+        match (before, self.segments.get(behind)) {
+            (Some(s), _) if seq < s.end_seq => Place::In(*s),
+            (before, Some(next)) => Place::Hole { next: *next, retired: before.is_none() },
+            (_, None) => Place::End,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a SegmentList {
+    type Item = &'a SegmentInfo;
+    type IntoIter = std::slice::Iter<'a, SegmentInfo>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl FromIterator<SegmentInfo> for SegmentList {
+    fn from_iter<I: IntoIterator<Item = SegmentInfo>>(segments: I) -> Self {
+        let mut list = Self::new();
+        segments.into_iter().for_each(|segment| list.push(segment));
+        list
+    }
 }
 
 /// The path of a segment's file, relative to the disk's root.
 pub fn segment_path(dir: &Path, id: SegmentId) -> PathBuf {
-    dir.join(format!("{:016x}.seg", id.get()))
+    dir.join(format!("{:016x}{SUFFIX}", id.get()))
 }
+
+/// The id a file's name stands for; `None` for every name this crate would not give: other lengths, capitals, signs,
+/// id 0, bytes that are not UTF-8.
+pub fn segment_id(name: &OsStr) -> Option<SegmentId> {
+    let digits = name.to_str()?.strip_suffix(SUFFIX)?;
+    let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if digits.len() != ID_DIGITS || !digits.bytes().all(plain) {
+        return None;
+    }
+    let id = u64::from_str_radix(digits, 16).ok()?;
+    (id != 0).then(|| SegmentId::new(id))
+}
+
+#[cfg(test)]
+#[path = "segments_tests.rs"]
+mod tests;

@@ -1,0 +1,369 @@
+//! One read of one segment: find the place, fill a block, take its batches, mend what is damaged.
+//!
+//! ```text
+//!   offset ──> [ block: batch | batch | batch | cut ]      whole batches become one run, zero copy
+//!                 ^ trouble here, nothing taken yet:        mended parts, or a gap up to the next batch found
+//!                       ^ trouble here: stop in front of it; the next read meets it first
+//! ```
+//!
+//! Invariants: each round returns items or moves `offset` or `seq` forward; what a round returns begins at `seq`.
+
+use bytes::Bytes;
+use disk::{DiskError, File};
+use wal_format::{
+    BATCH_HEADER_BYTES, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, read_batch,
+    verify_batch,
+};
+
+use super::buffers::{Block, ReadBuffers};
+use super::chunk::Span;
+use super::{
+    Chunk, Gap, GapReason, Item, Part, Position, ReadError, ReadLimits, Run, find_next, gap_before, mend,
+};
+use crate::segments::{SegmentInfo, SegmentState};
+
+/// How much is read at a time while headers are searched, in bytes.
+const SEARCH_BYTES: usize = 64 << 10;
+/// As [`SEARCH_BYTES`], after a batch longer than that.
+const HOP_BYTES: usize = 4 << 10;
+
+/// The state of one read.
+pub(super) struct Reading<'a> {
+    identity: StreamIdentity,
+    segment: SegmentInfo,
+    file: &'a dyn File,
+    /// The next seq to return.
+    seq: Seq,
+    /// Nothing at or above this.
+    end: Seq,
+    /// Where the next batch begins.
+    offset: u64,
+    items: Vec<Item>,
+}
+
+/// What stands at the start of a block when it is not a sound batch.
+enum Trouble {
+    /// The header is sound or was mended; its frames do not match, or the file ends inside them.
+    Frames(BatchHeader),
+    /// No header.
+    NoHeader,
+}
+
+/// Bytes of the file from `offset` on.
+enum Filled {
+    Block(Block),
+    /// The first `shown` bytes of what is mapped behind `offset`.
+    Map {
+        rest: Bytes,
+        shown: usize,
+    },
+}
+
+impl Filled {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Block(block) => block.filled(),
+            Self::Map { rest, shown } => rest.get(..*shown).unwrap_or(rest),
+        }
+    }
+
+    /// Fills up to `bytes` bytes in all, as far as the file goes.
+    fn grow(&mut self, file: &dyn File, base: u64, bytes: usize) -> Result<(), DiskError> {
+        match self {
+            Self::Block(block) if block.filled().len() < bytes => block.fill(file, base, bytes),
+            Self::Block(_) => Ok(()),
+            Self::Map { rest, shown } => {
+                *shown = bytes.max(*shown).min(rest.len());
+                Ok(())
+            }
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Block(block) => block.into_bytes(),
+            Self::Map { rest, .. } => rest,
+        }
+    }
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(
+        identity: StreamIdentity,
+        segment: SegmentInfo,
+        file: &'a dyn File,
+        seq: Seq,
+        end: Seq,
+    ) -> Self {
+        Self { identity, segment, file, seq, end, offset: SEGMENT_HEADER_BYTES as u64, items: Vec::new() }
+    }
+
+    pub(super) fn run(
+        mut self,
+        hint: Option<Position>,
+        limits: ReadLimits,
+        buffers: &mut ReadBuffers,
+    ) -> Result<Chunk, ReadError> {
+        self.start(hint).map_err(|e| self.failed(e))?;
+        while self.items.is_empty() && self.seq < self.end {
+            if self.offset >= self.segment.end_offset {
+                self.lose(self.end, GapReason::Lost);
+                break;
+            }
+            self.round(limits, buffers)?;
+        }
+        let final_end = self.segment.state == SegmentState::Rotated && self.seq >= self.segment.end_seq;
+        let next_hint = (!final_end).then_some(Position { segment: self.segment.id, offset: self.offset });
+        Ok(Chunk { items: self.items, next: self.seq, next_hint })
+    }
+
+    fn failed(&self, source: DiskError) -> ReadError {
+        ReadError::Disk { segment: self.segment.id, source }
+    }
+
+    /// Moves `offset` to a batch at or in front of `seq`: the hint's if a header that is not beyond `seq` decodes
+    /// there, else by hopping over headers from the first batch on.
+    fn start(&mut self, hint: Option<Position>) -> Result<(), DiskError> {
+        if let Some(hint) = hint
+            && hint.segment == self.segment.id
+            && hint.offset >= self.offset
+            && hint.offset < self.segment.end_offset
+        {
+            let mut bytes = [0; BATCH_HEADER_BYTES];
+            let got = self.file.read_at(&mut bytes, hint.offset)?;
+            let header = BatchHeader::decode(bytes.get(..got).unwrap_or_default(), &self.identity);
+            if header.is_ok_and(|header| header.first_seq <= self.seq) {
+                self.offset = hint.offset;
+                return Ok(());
+            }
+        }
+        if self.seq > self.segment.first_seq { self.search() } else { Ok(()) }
+    }
+
+    fn search(&mut self) -> Result<(), DiskError> {
+        let mut window = vec![0; SEARCH_BYTES];
+        let mut size = SEARCH_BYTES;
+        let mut expected = self.segment.first_seq;
+        loop {
+            let base = self.offset;
+            let Some(buffer) = window.get_mut(..size) else { return Ok(()) };
+            let got = self.file.read_at(buffer, base)?;
+            let bytes = buffer.get(..got).unwrap_or_default();
+            loop {
+                let at = usize::try_from(self.offset - base).unwrap_or(usize::MAX);
+                let rest = bytes.get(at..).unwrap_or_default();
+                if rest.len() < BATCH_HEADER_BYTES && self.offset > base {
+                    // Long batches: the bytes between two headers need not be read.
+                    size = if at > got { HOP_BYTES } else { SEARCH_BYTES };
+                    break;
+                }
+                let header = BatchHeader::decode(rest, &self.identity)
+                    .ok()
+                    .or_else(|| BatchHeader::repair(rest.get(..BATCH_HEADER_BYTES)?, &self.identity));
+                // Old bytes of the file are below what is expected; whoever reads on sorts them out.
+                let passed = |h: &BatchHeader| h.first_seq >= expected && h.end_seq() <= self.seq;
+                let Some(header) = header.filter(passed) else { return Ok(()) };
+                expected = header.end_seq();
+                let next = header.end_offset(self.offset);
+                if next >= self.segment.end_offset {
+                    return Ok(());
+                }
+                self.offset = next;
+            }
+        }
+    }
+
+    /// Fills one block from `offset` and takes the batches in it.
+    fn round(&mut self, limits: ReadLimits, buffers: &mut ReadBuffers) -> Result<(), ReadError> {
+        let left = self.segment.end_offset - self.offset;
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let wanted = limits.bytes_max.max(BATCH_HEADER_BYTES).min(left);
+        let mut filled = self.fill(wanted, left, buffers).map_err(|e| self.failed(e))?;
+        let mut first = read_batch(&self.identity, filled.bytes()).map(|batch| *batch.header());
+        if let Err(DecodeError::NeedMore { bytes: needed }) = first
+            && needed <= left
+        {
+            // A batch longer than the limit: at least one is returned, whatever its size.
+            filled.grow(self.file, self.offset, needed).map_err(|e| self.failed(e))?;
+            first = read_batch(&self.identity, filled.bytes()).map(|batch| *batch.header());
+        }
+        match first {
+            Ok(header) => {
+                self.take(header, filled);
+                Ok(())
+            }
+            Err(source) if source.is_newer_format() => {
+                Err(ReadError::NewerFormat { segment: self.segment.id, offset: self.offset, source })
+            }
+            Err(_) => {
+                let trouble = self.trouble(filled.bytes());
+                self.overcome(trouble, filled)
+            }
+        }
+    }
+
+    fn fill(&self, wanted: usize, left: usize, buffers: &mut ReadBuffers) -> Result<Filled, DiskError> {
+        if self.segment.state == SegmentState::Rotated {
+            let whole =
+                buffers.map(self.identity.stream, self.segment.id, self.file, self.segment.end_offset)?;
+            let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
+            if let Some(whole) = whole.filter(|whole| start <= whole.len()) {
+                let rest = whole.slice(start..whole.len().min(start.saturating_add(left)));
+                return Ok(Filled::Map { shown: wanted.min(rest.len()), rest });
+            }
+        }
+        let mut block = buffers.block(wanted);
+        block.fill(self.file, self.offset, wanted)?;
+        Ok(Filled::Block(block))
+    }
+
+    /// Takes sound batches from the front of the block; `header`, the first, was found sound.
+    fn take(&mut self, mut header: BatchHeader, filled: Filled) {
+        let base = self.offset;
+        let mut pending = Vec::new();
+        let mut at = 0;
+        while self.take_batch(header, at + BATCH_HEADER_BYTES, &mut pending) {
+            at = usize::try_from(self.offset - base).unwrap_or(usize::MAX);
+            if self.seq >= self.end || self.offset >= self.segment.end_offset {
+                break;
+            }
+            match read_batch(&self.identity, filled.bytes().get(at..).unwrap_or_default()) {
+                Ok(batch) => header = *batch.header(),
+                Err(_) => break,
+            }
+        }
+        self.finish(filled, pending);
+    }
+
+    /// Adds one verified batch; `false` if it lies (partly) at or above the end and stays in front of `offset`.
+    fn take_batch(&mut self, header: BatchHeader, start: usize, pending: &mut Vec<Pending>) -> bool {
+        if header.end_seq() > self.seq {
+            if header.first_seq > self.seq {
+                let to = header.first_seq.min(self.end);
+                pending.push(Pending::Gap(Gap { from: self.seq, to, reason: gap_before(&header, self.seq) }));
+                self.seq = to;
+            }
+            if self.seq >= self.end {
+                return false;
+            }
+            let first = self.seq;
+            self.seq = header.end_seq().min(self.end);
+            let span = Span { header, start };
+            match pending.last_mut() {
+                Some(Pending::Run { spans, end, .. }) => {
+                    spans.push(span);
+                    *end = self.seq;
+                }
+                _ => pending.push(Pending::Run { spans: vec![span], first, end: self.seq }),
+            }
+            if header.end_seq() > self.end {
+                return false;
+            }
+        }
+        self.offset = header.end_offset(self.offset);
+        true
+    }
+
+    fn finish(&mut self, filled: Filled, pending: Vec<Pending>) {
+        if pending.is_empty() {
+            return;
+        }
+        let bytes = filled.into_bytes();
+        self.items.extend(pending.into_iter().map(|pending| match pending {
+            Pending::Gap(gap) => Item::Gap(gap),
+            Pending::Run { spans, first, end } => Item::Records(Run::new(bytes.clone(), spans, first, end)),
+        }));
+    }
+
+    /// What is wrong at the start of `bytes`.
+    fn trouble(&self, bytes: &[u8]) -> Trouble {
+        let header = BatchHeader::decode(bytes, &self.identity).ok();
+        let header = header.or_else(|| BatchHeader::repair(bytes.get(..BATCH_HEADER_BYTES)?, &self.identity));
+        header.map_or(Trouble::NoHeader, Trouble::Frames)
+    }
+
+    fn overcome(&mut self, trouble: Trouble, filled: Filled) -> Result<(), ReadError> {
+        match trouble {
+            Trouble::NoHeader => self.skip_to_next().map_err(|e| self.failed(e)),
+            Trouble::Frames(header) => {
+                let filled = self.whole(&header, filled).map_err(|e| self.failed(e))?;
+                let frames = filled.bytes().get(BATCH_HEADER_BYTES..).unwrap_or_default();
+                let mut pending = Vec::new();
+                if header.end_seq() <= self.seq {
+                    // Damaged and not wanted: perhaps old bytes of the file, whose length says nothing about ours.
+                    return self.skip_to_next().map_err(|e| self.failed(e));
+                }
+                if verify_batch(&self.identity, &header, frames).is_ok() {
+                    // Only the header was hit, and it was mended.
+                    self.take_batch(header, BATCH_HEADER_BYTES, &mut pending);
+                    self.finish(filled, pending);
+                } else {
+                    let length = frames.len().min(header.frames_bytes as usize);
+                    let parts = mend(&self.identity, &header, frames.get(..length).unwrap_or_default());
+                    self.take_parts(&header, parts);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes sure all of a batch is in the block, as far as the segment goes.
+    fn whole(&self, header: &BatchHeader, mut filled: Filled) -> Result<Filled, DiskError> {
+        let left = usize::try_from(self.segment.end_offset - self.offset).unwrap_or(usize::MAX);
+        let needed = usize::try_from(header.bytes()).unwrap_or(usize::MAX).min(left);
+        filled.grow(self.file, self.offset, needed)?;
+        Ok(filled)
+    }
+
+    fn take_parts(&mut self, batch: &BatchHeader, parts: Vec<Part>) {
+        if batch.first_seq > self.seq {
+            self.lose(batch.first_seq.min(self.end), gap_before(batch, self.seq));
+        }
+        for part in parts {
+            match part {
+                Part::Lost { to, .. } if to > self.seq => self.lose(to.min(self.end), GapReason::Lost),
+                Part::Records { header, frames } if header.end_seq() > self.seq && self.seq < self.end => {
+                    let (first, end) = (self.seq, header.end_seq().min(self.end));
+                    let spans = vec![Span { header, start: 0 }];
+                    self.items.push(Item::Records(Run::new(Bytes::from(frames), spans, first, end)));
+                    self.seq = end;
+                }
+                Part::Lost { .. } | Part::Records { .. } => {}
+            }
+        }
+        if batch.end_seq() <= self.end {
+            self.offset = batch.end_offset(self.offset);
+        }
+    }
+
+    /// Records a gap from `seq` to `to`, if there is anything between.
+    fn lose(&mut self, to: Seq, reason: GapReason) {
+        if to > self.seq {
+            self.items.push(Item::Gap(Gap { from: self.seq, to, reason }));
+            self.seq = to;
+        }
+    }
+
+    /// No header at `offset`: goes on at the next batch that holds something wanted.
+    fn skip_to_next(&mut self) -> Result<(), DiskError> {
+        let (seq, limit, end) = (self.seq, self.segment.end_seq, self.segment.end_offset);
+        let wanted = |header: &BatchHeader| header.end_seq() > seq && header.first_seq < limit;
+        match find_next(self.file, &self.identity, self.offset.saturating_add(1), end, &wanted)? {
+            Some((offset, header)) => {
+                self.lose(header.first_seq.min(self.end), GapReason::Lost);
+                self.offset = offset;
+            }
+            None => {
+                self.lose(self.end, GapReason::Lost);
+                self.offset = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An item whose memory is still being filled.
+enum Pending {
+    Gap(Gap),
+    Run { spans: Vec<Span>, first: Seq, end: Seq },
+}

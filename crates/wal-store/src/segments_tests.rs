@@ -1,0 +1,43 @@
+use super::*;
+
+fn info(id: u64, first: u64, end: u64) -> SegmentInfo {
+    SegmentInfo {
+        id: SegmentId::new(id),
+        first_seq: Seq::new(first),
+        end_seq: Seq::new(end),
+        end_offset: 4096,
+        state: SegmentState::Rotated,
+    }
+}
+
+#[test]
+fn names_round_trip_and_nothing_else_is_a_segment() {
+    for id in [1, 0x1f, u64::MAX] {
+        let path = segment_path(Path::new("streams/01"), SegmentId::new(id));
+        assert_eq!(segment_id(path.file_name().unwrap()), Some(SegmentId::new(id)));
+    }
+    // S31
+    let strays =
+        ["0000000000000000.seg", "1.seg", "000000000000000A.seg", "+00000000000001.seg", "0000000000000001"];
+    for name in strays.iter().chain(&["0000000000000001.seg.bak", ".seg", "", "00000000000000001.seg"]) {
+        assert_eq!(segment_id(OsStr::new(name)), None, "{name}");
+    }
+    use std::os::unix::ffi::OsStrExt;
+    assert_eq!(segment_id(OsStr::from_bytes(b"000000000000000\xff.seg")), None);
+}
+
+#[test]
+fn a_seq_is_in_a_segment_or_in_a_hole_or_at_the_end() {
+    let list: SegmentList =
+        [info(2, 5, 10), info(3, 10, 10), info(4, 10, 20), info(9, 25, 30)].into_iter().collect();
+    let at = |seq| list.locate(Seq::new(seq));
+    assert_eq!(at(4), Place::Hole { next: info(2, 5, 10), retired: true });
+    assert_eq!(at(5), Place::In(info(2, 5, 10)));
+    assert_eq!(at(9), Place::In(info(2, 5, 10)));
+    assert_eq!(at(10), Place::In(info(4, 10, 20)), "the empty one is passed over");
+    assert_eq!(at(20), Place::Hole { next: info(9, 25, 30), retired: false });
+    assert_eq!(at(29), Place::In(info(9, 25, 30)));
+    assert_eq!(at(30), Place::End);
+    assert_eq!(SegmentList::new().locate(Seq::FIRST), Place::End);
+    assert_eq!(list.get(SegmentId::new(4)), Some(&info(4, 10, 20)));
+}
