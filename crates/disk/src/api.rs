@@ -224,6 +224,12 @@ pub trait File: Send + Sync + Debug {
     /// `Unsupported`; advice is never needed for correct results except `DropCache` before trusting a re-read.
     fn advise(&self, advice: Advice, range: Range<u64>) -> Result<(), DiskError>;
 
+    /// Whether any byte of a range is in the page cache: what a read would return without asking the device.
+    ///
+    /// # Errors
+    /// `Device`.
+    fn cached(&self, range: Range<u64>) -> Result<Cached, DiskError>;
+
     /// Maps the first `len` bytes for reading; `None` where maps are not supported or `len` is 0.
     ///
     /// Only for files that are final: from this call on nobody writes, cuts or recycles this file as long as any
@@ -261,6 +267,17 @@ pub enum Advice {
     DropCache,
     /// The range will be read from front to back.
     Sequential,
+}
+
+/// What of a range the page cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cached {
+    /// Nothing: a read asks the device.
+    None,
+    /// At least one page.
+    Some,
+    /// This kernel or file system does not tell.
+    Unknown,
 }
 
 /// The name of a place in the code that syncs, such as `commit.batch`.

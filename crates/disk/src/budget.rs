@@ -14,9 +14,9 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
-use crate::sync::{self, Arc, Condvar, Mutex, MutexGuard};
+use crate::sync::{self, Condvar, Mutex, MutexGuard};
 
 /// How many files may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

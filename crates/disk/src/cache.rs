@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use crate::budget::Evict;
-use crate::sync::{self, Arc, Mutex};
+use crate::sync::{self, Mutex};
 use crate::{Disk, DiskError, ErrorClass, FdBudget, File, OpenMode, Permit};
 
 /// Idle open files of one disk.
@@ -30,8 +30,8 @@ pub struct FileCache {
 #[derive(Debug, Default)]
 struct Idle {
     next_age: u64,
-    by_age: BTreeMap<u64, std::sync::Arc<Path>>,
-    by_path: HashMap<std::sync::Arc<Path>, Vec<(u64, Held)>>,
+    by_age: BTreeMap<u64, Arc<Path>>,
+    by_path: HashMap<Arc<Path>, Vec<(u64, Held)>>,
     evicted_count: u64,
 }
 
@@ -41,7 +41,7 @@ struct Idle {
 #[derive(Debug)]
 pub struct Held {
     // Dropped in this order: closed before the permit is given back.
-    file: std::sync::Arc<dyn File>,
+    file: Arc<dyn File>,
     permit: Permit,
     mode: OpenMode,
 }
@@ -49,7 +49,7 @@ pub struct Held {
 impl Held {
     /// Joins a file and the permit under which it was opened.
     #[must_use]
-    pub fn new(file: std::sync::Arc<dyn File>, permit: Permit, mode: OpenMode) -> Self {
+    pub fn new(file: Arc<dyn File>, permit: Permit, mode: OpenMode) -> Self {
         Self { file, permit, mode }
     }
 
@@ -61,7 +61,7 @@ impl Held {
 
     /// The parts; drop the file before the permit.
     #[must_use]
-    pub fn into_parts(self) -> (std::sync::Arc<dyn File>, Permit) {
+    pub fn into_parts(self) -> (Arc<dyn File>, Permit) {
         (self.file, self.permit)
     }
 }
@@ -162,10 +162,10 @@ impl Idle {
         let age = self.next_age;
         self.next_age += 1;
         let key = match self.by_path.get_key_value(path) {
-            Some((key, _)) => std::sync::Arc::clone(key),
-            None => std::sync::Arc::from(path),
+            Some((key, _)) => Arc::clone(key),
+            None => Arc::from(path),
         };
-        self.by_age.insert(age, std::sync::Arc::clone(&key));
+        self.by_age.insert(age, Arc::clone(&key));
         self.by_path.entry(key).or_default().push((age, held));
     }
 

@@ -1,0 +1,122 @@
+//! An open regular file of the real disk.
+
+use std::io::IoSlice;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use rustix::fs::{self, FallocateFlags};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+
+use super::{map, rw};
+use crate::{Advice, Cached, DiskError, File, Op, SyncSite};
+
+/// The step in which the page cache is looked at.
+const PAGE_BYTES: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct OsFile {
+    fd: OwnedFd,
+    path: Arc<Path>,
+    /// Set once this handle was mapped: the bytes must not change any more.
+    is_mapped: AtomicBool,
+}
+
+impl OsFile {
+    pub(super) fn new(fd: OwnedFd, path: &Path) -> Self {
+        Self { fd, path: Arc::from(path), is_mapped: AtomicBool::new(false) }
+    }
+
+    fn error(&self, op: Op, errno: Errno) -> DiskError {
+        DiskError::new(op, &self.path, errno.into())
+    }
+
+    fn refuse_if_mapped(&self, op: Op) -> Result<(), DiskError> {
+        if self.is_mapped.load(Ordering::Relaxed) { Err(self.error(op, Errno::OPNOTSUPP)) } else { Ok(()) }
+    }
+}
+
+impl File for OsFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, DiskError> {
+        rw::read_full(buf, offset, |rest, at| rustix::io::pread(&self.fd, rest, at))
+            .map_err(|errno| self.error(Op::Read, errno).at_offset(offset))
+    }
+
+    fn write_all_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), DiskError> {
+        self.refuse_if_mapped(Op::Write)?;
+        rw::write_full(bufs, offset, |rest, at| rustix::io::pwritev(&self.fd, rest, at))
+            .map_err(|(errno, at)| self.error(Op::Write, errno).at_offset(at))
+    }
+
+    fn sync_data(&self, site: SyncSite) -> Result<(), DiskError> {
+        // An interruption comes before any write-back error was taken from the file, so repeating hides nothing.
+        retry_on_intr(|| fs::fdatasync(&self.fd))
+            .map_err(|errno| self.error(Op::SyncData, errno).at_site(site))
+    }
+
+    fn len(&self) -> Result<u64, DiskError> {
+        let stat = fs::fstat(&self.fd).map_err(|errno| self.error(Op::Len, errno))?;
+        u64::try_from(stat.st_size).map_err(|_| self.error(Op::Len, Errno::OVERFLOW))
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), DiskError> {
+        self.refuse_if_mapped(Op::SetLen)?;
+        retry_on_intr(|| fs::ftruncate(&self.fd, len))
+            .map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))
+    }
+
+    fn allocate(&self, range: Range<u64>) -> Result<(), DiskError> {
+        let len = range.end.saturating_sub(range.start);
+        if len == 0 {
+            return Ok(());
+        }
+        retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), range.start, len))
+            .map_err(|errno| self.error(Op::Allocate, errno).at_offset(range.start))
+    }
+
+    fn advise(&self, advice: Advice, range: Range<u64>) -> Result<(), DiskError> {
+        let Some(len) = NonZeroU64::new(range.end.saturating_sub(range.start)) else { return Ok(()) };
+        let advice = match advice {
+            Advice::DropCache => fs::Advice::DontNeed,
+            Advice::Sequential => fs::Advice::Sequential,
+        };
+        fs::fadvise(&self.fd, range.start, Some(len), advice)
+            .map_err(|errno| self.error(Op::Advise, errno).at_offset(range.start))
+    }
+
+    fn cached(&self, range: Range<u64>) -> Result<Cached, DiskError> {
+        let end = range.end.min(self.len()?);
+        let mut byte = [0];
+        let mut at = range.start;
+        while at < end {
+            // A read that must not wait answers AGAIN where it would have to ask the device.
+            let buf = &mut [std::io::IoSliceMut::new(&mut byte)];
+            match rustix::io::preadv2(&self.fd, buf, at, ReadWriteFlags::NOWAIT) {
+                Ok(_) => return Ok(Cached::Some),
+                Err(Errno::AGAIN) => {}
+                Err(Errno::INTR) => continue,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
+                Err(errno) => return Err(self.error(Op::Advise, errno).at_offset(at)),
+            }
+            at = (at / PAGE_BYTES + 1).saturating_mul(PAGE_BYTES);
+        }
+        Ok(Cached::None)
+    }
+
+    fn map(&self, len: u64) -> Result<Option<Bytes>, DiskError> {
+        if len == 0 {
+            return Ok(None);
+        }
+        // Set before the length is read: from here on this handle cannot shorten the file.
+        self.is_mapped.store(true, Ordering::SeqCst);
+        if self.len()? < len {
+            return Err(self.error(Op::Map, Errno::INVAL).at_offset(len));
+        }
+        let len = usize::try_from(len).map_err(|_| self.error(Op::Map, Errno::NOMEM))?;
+        map::map(&self.fd, len).map(Some).map_err(|error| DiskError::new(Op::Map, &self.path, error))
+    }
+}

@@ -1,0 +1,155 @@
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Advice, Cached, ErrorClass};
+
+const SITE: SyncSite = SyncSite::new("test");
+
+fn disk() -> (TempDir, OsDisk) {
+    let dir = TempDir::new().unwrap();
+    let disk = OsDisk::open(dir.path()).unwrap();
+    (dir, disk)
+}
+
+#[test]
+fn the_real_disk_keeps_the_contract() {
+    let (_dir, disk) = disk();
+    crate::contract::check(&disk);
+}
+
+#[test]
+fn the_real_disk_keeps_the_contract_on_kernels_without_openat2() {
+    let (dir, mut disk) = disk();
+    let handle = StdFile::open(dir.path()).unwrap();
+    disk.root = Root::without_openat2(handle.into());
+    crate::contract::check(&disk);
+}
+
+#[test]
+fn the_real_disk_keeps_the_contract_in_memory() {
+    let Ok(dir) = TempDir::new_in("/dev/shm") else { return };
+    let disk = OsDisk::open(dir.path()).unwrap();
+    crate::contract::check(&disk);
+    if disk.file_system().unwrap() == FileSystem::Tmpfs {
+        assert!(!FileSystem::Tmpfs.is_supported());
+    }
+}
+
+#[test]
+fn no_symbolic_link_is_followed_on_either_way() {
+    let (dir, mut disk) = disk();
+    std::fs::create_dir(dir.path().join("real")).unwrap();
+    std::fs::write(dir.path().join("real/f"), b"secret").unwrap();
+    symlink("real", dir.path().join("dirlink")).unwrap();
+    symlink("real/f", dir.path().join("filelink")).unwrap();
+    symlink("/etc", dir.path().join("out")).unwrap();
+    for _ in 0..2 {
+        let class = |result: Result<(), DiskError>| result.unwrap_err().class();
+        for path in ["dirlink/f", "filelink", "out/passwd"] {
+            let path = Path::new(path);
+            assert_eq!(class(disk.open(path, OpenMode::Read).map(drop)), ErrorClass::WrongKind, "{path:?}");
+        }
+        assert_eq!(class(disk.create(Path::new("dirlink/g")).map(drop)), ErrorClass::WrongKind);
+        assert_eq!(class(disk.create(Path::new("filelink")).map(drop)), ErrorClass::Exists);
+        assert_eq!(class(disk.remove_file(Path::new("dirlink/f"))), ErrorClass::WrongKind);
+        assert_eq!(class(disk.link(Path::new("filelink"), Path::new("x"))), ErrorClass::WrongKind);
+        assert_eq!(
+            class(disk.list(Path::new("dirlink"), &mut |_| ControlFlow::Continue(()))),
+            ErrorClass::WrongKind
+        );
+        assert_eq!(disk.stat(Path::new("filelink")).unwrap().kind, EntryKind::Other);
+        assert_eq!(std::fs::read(dir.path().join("real/f")).unwrap(), b"secret");
+        disk.root = Root::without_openat2(StdFile::open(dir.path()).unwrap().into());
+    }
+}
+
+#[test]
+fn a_pipe_is_refused_without_waiting_for_its_other_end() {
+    let (dir, disk) = disk();
+    fs::mknodat(fs::CWD, dir.path().join("pipe"), FileType::Fifo, FILE_MODE, 0).unwrap();
+    for mode in [OpenMode::Read, OpenMode::ReadWrite] {
+        let error = disk.open(Path::new("pipe"), mode).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::WrongKind);
+    }
+    disk.list(Path::new(""), &mut |entry| {
+        assert_eq!(entry.kind, EntryKind::Other);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_is_created_belongs_to_its_owner_alone() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("a/b/queue");
+    assert_eq!(OsDisk::open(&root).unwrap_err().class(), ErrorClass::NotFound);
+    let disk = OsDisk::create(&root).unwrap();
+    OsDisk::create(&root).unwrap();
+    disk.create(Path::new("f")).unwrap();
+    disk.create_dir(Path::new("d")).unwrap();
+    let _lock = disk.lock(Path::new("LOCK")).unwrap();
+    let mode = |path: &str| std::fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(""), mode("f"), mode("d"), mode("LOCK")), (0o700, 0o600, 0o700, 0o600));
+    std::fs::write(dir.path().join("file"), b"").unwrap();
+    assert_eq!(OsDisk::open(&dir.path().join("file")).unwrap_err().class(), ErrorClass::WrongKind);
+}
+
+// S31
+#[test]
+fn names_that_are_not_text_are_listed_as_they_are() {
+    let (dir, disk) = disk();
+    let name = OsStr::from_bytes(b"\xFF\xFE odd");
+    std::fs::write(dir.path().join(name), b"").unwrap();
+    let mut seen = Vec::new();
+    disk.list(Path::new(""), &mut |entry| {
+        seen.push(entry.name.to_owned());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, [name]);
+    disk.remove_file(Path::new(name)).unwrap();
+}
+
+// S53
+#[test]
+fn a_refused_lock_names_the_owner_even_after_the_file_was_deleted() {
+    let (dir, disk) = disk();
+    let lock = disk.lock(Path::new("LOCK")).unwrap();
+    let other = OsDisk::open(dir.path()).unwrap();
+    let error = other.lock(Path::new("LOCK")).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::InUse);
+    assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
+    std::fs::remove_file(dir.path().join("LOCK")).unwrap();
+    assert_eq!(other.lock(Path::new("LOCK")).unwrap_err().class(), ErrorClass::InUse);
+    assert_eq!(lock.verify().unwrap_err().class(), ErrorClass::NotFound);
+    drop(lock);
+    // A leftover file with any content is no lock.
+    std::fs::write(dir.path().join("LOCK"), b"1\n").unwrap();
+    other.lock(Path::new("LOCK")).unwrap().verify().unwrap();
+}
+
+#[test]
+fn a_moved_directory_stays_the_same_disk() {
+    let dir = TempDir::new().unwrap();
+    let disk = OsDisk::create(&dir.path().join("before")).unwrap();
+    std::fs::rename(dir.path().join("before"), dir.path().join("after")).unwrap();
+    disk.create(Path::new("f")).unwrap();
+    assert!(dir.path().join("after/f").exists());
+}
+
+#[test]
+fn dropped_pages_are_gone_where_the_kernel_tells() {
+    let (_dir, disk) = disk();
+    if disk.file_system().unwrap() != FileSystem::Ext {
+        return;
+    }
+    let file = disk.create(Path::new("f")).unwrap();
+    file.write_all_at(&[std::io::IoSlice::new(&[1; 100_000])], 0).unwrap();
+    assert_ne!(file.cached(0..100_000).unwrap(), Cached::None, "just written");
+    file.sync_data(SITE).unwrap();
+    file.advise(Advice::DropCache, 0..100_000).unwrap();
+    assert_ne!(file.cached(0..100_000).unwrap(), Cached::Some);
+}
