@@ -47,8 +47,8 @@ pub(crate) enum Next {
     Void,
     /// Due now.
     DueNow,
-    /// `ReadComplete`, then the next segment, due now.
-    NextSegment,
+    /// `ReadComplete`: on to the next segment, due now.
+    Complete,
     /// Asleep, unless `readable_end`, asked for again after `asleep` was set, moved above what was read.
     SleepUnlessMoved,
     /// Due later, by the count of failures.
@@ -60,7 +60,7 @@ pub(crate) const fn end_of_turn(note: Note, age: Age, bound: Bound, outcome: Out
         (Note::Leaving, ..) => Next::Forget,
         (_, Age::Older, ..) => Next::Void,
         (_, _, Outcome::MoreToRead { .. }, _, _) => Next::DueNow,
-        (_, _, Outcome::AtBound, Bound::Rotated { .. }, _) => Next::NextSegment,
+        (_, _, Outcome::AtBound, Bound::Rotated { .. }, _) => Next::Complete,
         (Note::Dirty, _, Outcome::AtBound, Bound::Open { .. }, _) => Next::DueNow,
         // The writer rotated while the turn ran: nobody will signal this segment again.
         (_, _, Outcome::AtBound, Bound::Open { .. }, Place::Behind) => Next::DueNow,

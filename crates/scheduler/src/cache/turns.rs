@@ -132,7 +132,7 @@ impl Cache {
             }
             Next::Void => self.counters.void_count += 1,
             Next::DueNow => {}
-            Next::NextSegment => {
+            Next::Complete => {
                 self.go_on_from(lease);
                 self.counters.completed_count += 1;
                 completed = Some(lease.reading);
