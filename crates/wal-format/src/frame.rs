@@ -1,13 +1,31 @@
-//! Frames.
-use crate::{DecodeError, Seq, StreamIdentity};
+//! Frames: one record, or one meta tag, as bytes inside a batch.
+//!
+//! ```text
+//! 0      4    5     6    8           12       16
+//! length kind flags zero payload crc head crc payload …
+//! ```
+//!
+//! A frame does not name its seq: both checksums are seeded with it, so a frame only decodes where it belongs.
+//! Encoding cannot fail once the length was checked; decoding is total.
+
+use crate::{
+    DecodeError, Seq, StreamIdentity,
+    checksum::{StreamSeed, crc},
+    layout::{Fields, Layout, is_sealed},
+};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// The length of a frame's head, in bytes.
 pub const FRAME_HEAD_BYTES: usize = 16;
-/// The most bytes a payload may have.
+/// The most bytes a payload may have: 256 MiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 28;
-/// The most bytes the body of a meta frame may have.
+/// The most bytes the body of a meta frame may have, its length byte included.
 pub const META_BYTES_MAX: usize = 256;
+
+const KIND_RECORD: u8 = 1;
+const KIND_META: u8 = 2;
+const INCOMPATIBLE_FLAGS: u8 = 0b0011;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,35 +78,106 @@ pub const fn frame_bytes(payload_bytes: usize) -> usize {
 
 /// The head of the frame whose payload is `slices`, one after the other: for callers who place the payload themselves.
 ///
-/// # Panics
-/// If the payload is longer than [`PAYLOAD_BYTES_MAX`].
-#[must_use]
-pub fn frame_head(
-    _identity: &StreamIdentity,
-    _seq: Seq,
-    _kind: FrameKind,
-    _marks: Marks,
-    _slices: &[&[u8]],
-) -> [u8; FRAME_HEAD_BYTES] {
-    todo!()
-}
-
-/// Appends a whole frame to `out`. `seq` is the record's; for a meta frame that of the next record.
+/// `seq` is the record's; for a meta frame that of the next record of the batch.
 ///
 /// # Panics
-/// If the payload is longer than [`PAYLOAD_BYTES_MAX`].
-pub fn encode_frame(
-    _out: &mut Vec<u8>,
-    _identity: &StreamIdentity,
-    _seq: Seq,
-    _kind: FrameKind,
-    _marks: Marks,
-    _slices: &[&[u8]],
-) {
-    todo!()
+/// If the payload is longer than [`PAYLOAD_BYTES_MAX`], or than [`META_BYTES_MAX`] in a meta frame.
+#[must_use]
+pub fn frame_head(
+    identity: &StreamIdentity,
+    seq: Seq,
+    kind: FrameKind,
+    marks: Marks,
+    slices: &[&[u8]],
+) -> [u8; FRAME_HEAD_BYTES] {
+    let (number, limit) = match kind {
+        FrameKind::Record => (KIND_RECORD, PAYLOAD_BYTES_MAX),
+        FrameKind::Meta => (KIND_META, META_BYTES_MAX),
+    };
+    let seed = StreamSeed::of(identity.incarnation).at(seq);
+    let (mut length, mut payload_crc) = (0_usize, seed);
+    for slice in slices {
+        length = length.saturating_add(slice.len());
+        payload_crc = crc(payload_crc, slice);
+    }
+    assert!(length <= limit, "a payload of {length} bytes: the limit is {limit}");
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    Layout::new()
+        .put(&length.to_le_bytes())
+        .put(&[number, marks.0 << 4, 0, 0])
+        .put(&payload_crc.to_le_bytes())
+        .seal(|covered| crc(seed, covered))
 }
 
-/// The body of a meta frame: which producer, and its place.
+/// Appends a whole frame to `out`. `seq` is the record's; for a meta frame that of the next record of the batch.
+///
+/// # Panics
+/// If the payload is longer than [`PAYLOAD_BYTES_MAX`], or than [`META_BYTES_MAX`] in a meta frame.
+pub fn encode_frame(
+    out: &mut Vec<u8>,
+    identity: &StreamIdentity,
+    seq: Seq,
+    kind: FrameKind,
+    marks: Marks,
+    slices: &[&[u8]],
+) {
+    out.extend_from_slice(&frame_head(identity, seq, kind, marks, slices));
+    for slice in slices {
+        out.extend_from_slice(slice);
+    }
+}
+
+/// A head's fields; whether they can be trusted is another question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) kind: FrameKind,
+    pub(crate) marks: Marks,
+    pub(crate) payload_bytes: usize,
+    payload_crc: u32,
+}
+
+impl Head {
+    /// Reads the fields without looking at the checksum; `None` if no version-1 writer writes such a head.
+    #[inline]
+    pub(crate) fn read(block: &[u8; FRAME_HEAD_BYTES]) -> Option<Self> {
+        let mut fields = Fields::of(block);
+        let (length, kind, flags, zero) = (fields.u32(), fields.u8(), fields.u8(), fields.u16());
+        let (kind, limit) = match kind {
+            KIND_RECORD => (FrameKind::Record, PAYLOAD_BYTES_MAX),
+            KIND_META => (FrameKind::Meta, META_BYTES_MAX),
+            _ => return None,
+        };
+        let payload_bytes = length as usize;
+        if zero != 0 || flags & INCOMPATIBLE_FLAGS != 0 || payload_bytes > limit {
+            return None;
+        }
+        Some(Self { kind, marks: Marks(flags >> 4), payload_bytes, payload_crc: fields.u32() })
+    }
+
+    /// Reads the fields of a head whose checksum is right under `seed`.
+    pub(crate) fn read_sound(block: &[u8; FRAME_HEAD_BYTES], seed: u32) -> Option<Self> {
+        if is_sealed(block, |covered| crc(seed, covered)) { Self::read(block) } else { None }
+    }
+
+    /// Whether `payload` is what the head says it is.
+    pub(crate) fn vouches_for(&self, payload: &[u8], seed: u32) -> bool {
+        crc(seed, payload) == self.payload_crc
+    }
+
+    /// The frame of this head, with the seq if it is a record.
+    #[inline]
+    pub(crate) fn frame<'a>(&self, seq: Seq, payload: &'a [u8]) -> Frame<'a> {
+        let seq = match self.kind {
+            FrameKind::Record => Some(seq),
+            FrameKind::Meta => None,
+        };
+        Frame { seq, kind: self.kind, marks: self.marks, payload }
+    }
+}
+
+/// The body of a meta frame: which producer, and its place in its source.
+///
+/// The last tag of each producer is what a source needs after a restart to go on without a loss or a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag<'a> {
     producer: &'a [u8],
@@ -102,13 +191,22 @@ pub struct TagTooLong {
     pub bytes: usize,
 }
 
+impl fmt::Display for TagTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a tag of {} bytes, its length byte included: the limit is {META_BYTES_MAX}", self.bytes)
+    }
+}
+
+impl core::error::Error for TagTooLong {}
+
 impl<'a> Tag<'a> {
     /// A tag of `producer` and `value`, together at most [`META_BYTES_MAX`] − 1 bytes.
     ///
     /// # Errors
     /// [`TagTooLong`] if they are longer.
-    pub fn new(_producer: &'a [u8], _value: &'a [u8]) -> Result<Self, TagTooLong> {
-        todo!()
+    pub const fn new(producer: &'a [u8], value: &'a [u8]) -> Result<Self, TagTooLong> {
+        let bytes = producer.len().saturating_add(value.len()).saturating_add(1);
+        if bytes > META_BYTES_MAX { Err(TagTooLong { bytes }) } else { Ok(Self { producer, value }) }
     }
 
     /// Whose tag it is.
@@ -129,16 +227,29 @@ impl<'a> Tag<'a> {
         frame_bytes(1 + self.producer.len() + self.value.len())
     }
 
-    /// Appends the meta frame with this tag to `out`; `next` is the seq of the next record of the batch.
-    pub fn encode(&self, _out: &mut Vec<u8>, _identity: &StreamIdentity, _next: Seq) {
-        todo!()
+    /// Appends the meta frame with this tag to `out`; `next` is the seq of the next record of the batch, or its end.
+    pub fn encode(&self, out: &mut Vec<u8>, identity: &StreamIdentity, next: Seq) {
+        let length = u8::try_from(self.producer.len()).unwrap_or(u8::MAX);
+        let body = [&[length], self.producer, self.value];
+        encode_frame(out, identity, next, FrameKind::Meta, Marks::NONE, &body);
     }
 
     /// Reads the body of a meta frame.
     ///
     /// # Errors
     /// [`DecodeError::Malformed`] if the lengths contradict each other.
-    pub fn decode(_payload: &'a [u8]) -> Result<Self, DecodeError> {
-        todo!()
+    pub const fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let Some((length, rest)) = payload.split_first() else { return Err(DecodeError::Malformed) };
+        if payload.len() > META_BYTES_MAX {
+            return Err(DecodeError::Malformed);
+        }
+        match rest.split_at_checked(*length as usize) {
+            Some((producer, value)) => Ok(Self { producer, value }),
+            None => Err(DecodeError::Malformed),
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

@@ -1,13 +1,31 @@
-//! The journal envelope.
-use crate::{DecodeError, QueueId};
+//! The journal envelope: what catalog, cursors and `queue.meta` have in common on disk.
+//!
+//! ```text
+//! | file header, 64 bytes: magic version flags kind queue generation crc | entry | entry | …  tail
+//!                                     entry = | length version kind zero number body crc head crc | body |
+//! ```
+//!
+//! The bodies are opaque here; their owners version them by [`EntryTag`]. Numbers count from 1 without holes, and checksums
+//! are seeded with queue, generation, kind and number, so entries of another file never decode.
+//! Invariant: a scan is total, yields every number at most once, ascending, and says where it stopped and what is missing.
+
+use crate::{
+    DecodeError, QueueId,
+    checksum::crc,
+    layout::{Fields, Layout, is_sealed, one_bit_neighbour},
+};
 use alloc::vec::Vec;
 
 /// The length of a journal file's header, in bytes.
 pub const JOURNAL_HEADER_BYTES: usize = 64;
 /// The length of a journal entry's head, in bytes.
 pub const ENTRY_HEAD_BYTES: usize = 24;
-/// The most bytes an entry's body may have.
+/// The most bytes an entry's body may have: 64 MiB.
 pub const ENTRY_BODY_BYTES_MAX: usize = 1 << 26;
+
+const MAGIC: [u8; 8] = *b"PQJNL\r\n\x1a";
+const VERSION: u16 = 1;
+const INCOMPATIBLE_FLAGS: u16 = 0x00ff;
 
 /// Whose journal a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,29 +67,121 @@ impl JournalHeader {
     /// The header's bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; JOURNAL_HEADER_BYTES] {
-        todo!()
+        debug_assert!(self.kind.0 != 0, "kind 0 is never valid on disk");
+        Layout::new()
+            .put(&MAGIC)
+            .put(&VERSION.to_le_bytes())
+            .put(&[0; 2])
+            .put(&[self.kind.0, 0, 0, 0])
+            .put(&self.queue.get().to_le_bytes())
+            .put(&self.generation.to_le_bytes())
+            .seal(|covered| crc(0, covered))
     }
 
-    /// Reads a header back.
+    /// Reads the header at the front of `bytes`.
     ///
     /// # Errors
-    /// See [`DecodeError`].
-    pub fn decode(_bytes: &[u8]) -> Result<Self, DecodeError> {
-        todo!()
+    /// `NeedMore` below 64 bytes; `Zeros`, `BadMagic`, `BadHeader` if this is no header (try [`repair`](Self::repair) on the
+    /// last two); `Version`, `Incompatible` if a newer program wrote it; `Malformed`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let block = bytes
+            .first_chunk::<JOURNAL_HEADER_BYTES>()
+            .ok_or(DecodeError::NeedMore { bytes: JOURNAL_HEADER_BYTES })?;
+        if !block.starts_with(&MAGIC) {
+            let blank = block.iter().all(|byte| *byte == 0);
+            return Err(if blank { DecodeError::Zeros } else { DecodeError::BadMagic });
+        }
+        if !is_sealed(block, |covered| crc(0, covered)) {
+            return Err(DecodeError::BadHeader);
+        }
+        let mut fields = Fields::of(block);
+        let _magic: [u8; 8] = fields.take();
+        let (version, flags) = (fields.u16(), fields.u16());
+        if version != VERSION {
+            return Err(DecodeError::Version { found: version, known: VERSION });
+        }
+        if flags & INCOMPATIBLE_FLAGS != 0 {
+            return Err(DecodeError::Incompatible { flags: flags & INCOMPATIBLE_FLAGS });
+        }
+        let kind = JournalKind(fields.u8());
+        let zero: [u8; 3] = fields.take();
+        if kind.0 == 0 || zero != [0; 3] {
+            return Err(DecodeError::Malformed);
+        }
+        Ok(Self { kind, queue: QueueId::new(fields.u128()), generation: fields.u64() })
     }
 
-    /// Appends one entry to `out`. Numbers count from 1 in each file, without holes.
+    /// Reads a header of which one bit is wrong; `None` if no one-bit neighbour is a header.
+    #[must_use]
+    pub fn repair(bytes: &[u8]) -> Option<Self> {
+        let block = bytes.first_chunk::<JOURNAL_HEADER_BYTES>()?;
+        one_bit_neighbour(block, |near| Self::decode(near).ok())
+    }
+
+    /// Appends one entry to `out`. Numbers count from 1 in each file, without holes; kind 0 is not allowed.
     ///
     /// # Panics
     /// If the body is longer than [`ENTRY_BODY_BYTES_MAX`].
-    pub fn encode_entry(&self, _out: &mut Vec<u8>, _number: u64, _tag: EntryTag, _body: &[u8]) {
-        todo!()
+    pub fn encode_entry(&self, out: &mut Vec<u8>, number: u64, tag: EntryTag, body: &[u8]) {
+        let length = body.len();
+        assert!(
+            length <= ENTRY_BODY_BYTES_MAX,
+            "a body of {length} bytes: the limit is {ENTRY_BODY_BYTES_MAX}"
+        );
+        debug_assert!(number != 0 && tag.kind != 0, "entry {number} of kind {}: neither may be 0", tag.kind);
+        let seed = self.seed(number);
+        let head: [u8; ENTRY_HEAD_BYTES] = Layout::new()
+            .put(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())
+            .put(&[tag.version, tag.kind, 0, 0])
+            .put(&number.to_le_bytes())
+            .put(&crc(seed, body).to_le_bytes())
+            .seal(|covered| crc(seed, covered));
+        out.extend_from_slice(&head);
+        out.extend_from_slice(body);
     }
 
     /// Reads the entries of the journal; `entries` are the bytes behind the file header.
     #[must_use]
-    pub fn scan<'a>(&self, _entries: &'a [u8]) -> JournalScan<'a> {
-        todo!()
+    pub const fn scan<'a>(&self, entries: &'a [u8]) -> JournalScan<'a> {
+        JournalScan { header: *self, next: 1, rest: entries, offset: 0 }
+    }
+
+    /// Reads the entry at the front of `bytes`, which should bear this number; nothing is mended.
+    ///
+    /// # Errors
+    /// `NeedMore` if it is longer than `bytes`; `Zeros`; `BadHeader` if its head is not sound; `Malformed`; `Mismatch` if
+    /// its head is sound and its body is not: torn, or damaged.
+    pub fn entry_at<'a>(&self, bytes: &'a [u8], number: u64) -> Result<Entry<'a>, DecodeError> {
+        let (head, rest) = bytes
+            .split_first_chunk::<ENTRY_HEAD_BYTES>()
+            .ok_or(DecodeError::NeedMore { bytes: ENTRY_HEAD_BYTES })?;
+        let seed = self.seed(number);
+        if !is_sealed(head, |covered| crc(seed, covered)) {
+            let blank = head.iter().all(|byte| *byte == 0);
+            return Err(if blank { DecodeError::Zeros } else { DecodeError::BadHeader });
+        }
+        let mut fields = Fields::of(head);
+        let length = fields.u32() as usize;
+        let tag = EntryTag { version: fields.u8(), kind: fields.u8() };
+        let (zero, claimed, body_crc) = (fields.u16(), fields.u64(), fields.u32());
+        if length > ENTRY_BODY_BYTES_MAX || zero != 0 || tag.kind == 0 || claimed != number || number == 0 {
+            return Err(DecodeError::Malformed);
+        }
+        let body = rest.get(..length).ok_or(DecodeError::NeedMore { bytes: ENTRY_HEAD_BYTES + length })?;
+        if crc(seed, body) != body_crc {
+            return Err(DecodeError::Mismatch);
+        }
+        Ok(Entry { number, tag, body })
+    }
+
+    fn seed(&self, number: u64) -> u32 {
+        let seed: [u8; 40] = Layout::new()
+            .put(&self.queue.get().to_le_bytes())
+            .put(&self.generation.to_le_bytes())
+            .put(&u64::from(self.kind.0).to_le_bytes())
+            .put(&number.to_le_bytes())
+            .into_bytes();
+        crc(0, &seed)
     }
 }
 
@@ -80,7 +190,7 @@ impl JournalHeader {
 pub struct EntryTag {
     /// The version of the body's encoding.
     pub version: u8,
-    /// What the body is.
+    /// What the body is; not 0.
     pub kind: u8,
 }
 
@@ -107,7 +217,7 @@ pub enum JournalItem<'a> {
         /// The number of the sound entry that follows.
         to: u64,
     },
-    /// The last item, if sound entries do not reach the end of the file: bytes from here on are a torn tail or zeros.
+    /// The last item, if sound entries do not reach the end of the bytes: from here on they are a torn tail, or zeros.
     Tail {
         /// Where the tail starts, in bytes behind the file header.
         offset: usize,
@@ -117,13 +227,78 @@ pub enum JournalItem<'a> {
 /// Iterator of [`JournalHeader::scan`].
 #[derive(Clone, Debug)]
 pub struct JournalScan<'a> {
+    header: JournalHeader,
+    next: u64,
     rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> JournalScan<'a> {
+    /// The sound entry at the front of `bytes`, its head as it is.
+    fn entry(&self, head: &[u8; ENTRY_HEAD_BYTES], rest: &'a [u8], number: u64) -> Option<Entry<'a>> {
+        let mut fields = Fields::of(head);
+        let length = fields.u32() as usize;
+        let tag = EntryTag { version: fields.u8(), kind: fields.u8() };
+        let (zero, claimed, body_crc) = (fields.u16(), fields.u64(), fields.u32());
+        if length > ENTRY_BODY_BYTES_MAX || zero != 0 || tag.kind == 0 || claimed != number || number == 0 {
+            return None;
+        }
+        let body = rest.get(..length)?;
+        let seed = self.header.seed(number);
+        let sound = is_sealed(head, |covered| crc(seed, covered)) && crc(seed, body) == body_crc;
+        sound.then_some(Entry { number, tag, body })
+    }
+
+    fn expected(&self) -> Option<Entry<'a>> {
+        let (head, rest) = self.rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+        self.entry(head, rest, self.next)
+            .or_else(|| one_bit_neighbour(head, |near| self.entry(near, rest, self.next)))
+    }
+
+    /// The next sound entry behind the front with a higher number than expected, as its number and distance.
+    fn search(&self) -> Option<(u64, usize)> {
+        let mut rest = self.rest;
+        loop {
+            (_, rest) = rest.split_first()?;
+            let (head, body) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+            let number = head.get(8..).map_or(0, |at| Fields::of(at).u64());
+            if number > self.next && self.entry(head, body, number).is_some() {
+                return Some((number, self.rest.len() - rest.len()));
+            }
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+        self.offset += bytes;
+    }
 }
 
 impl<'a> Iterator for JournalScan<'a> {
     type Item = JournalItem<'a>;
+
     fn next(&mut self) -> Option<Self::Item> {
-        let _ = self.rest;
-        todo!()
+        if self.rest.is_empty() {
+            return None;
+        }
+        if let Some(entry) = self.expected() {
+            self.next = self.next.saturating_add(1);
+            self.advance(ENTRY_HEAD_BYTES + entry.body.len());
+            return Some(JournalItem::Entry(entry));
+        }
+        if let Some((to, distance)) = self.search() {
+            let from = self.next;
+            self.next = to;
+            self.advance(distance);
+            return Some(JournalItem::Damaged { from, to });
+        }
+        self.rest = &[];
+        Some(JournalItem::Tail { offset: self.offset })
     }
 }
+
+impl core::iter::FusedIterator for JournalScan<'_> {}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;
