@@ -4,9 +4,16 @@
 //! cannot share a bug with what it checks. Every check ends in one line, `name: figures … OK` or `name: … FAILED what`,
 //! and exits 0 or 1.
 
+mod bench;
 mod ci;
 mod deps;
+mod fds;
+mod idle;
+mod kill;
+mod pipeline;
+mod receiver;
 mod shell;
+mod syscalls;
 mod tidy;
 
 use std::process::ExitCode;
@@ -23,18 +30,33 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Benchmarks beside plain reference loops.
+    Bench(bench::Arguments),
     /// Everything a change must pass: format, clippy, tests, docs, tidy, deps, corpus replay, tiny benches.
     Ci,
     /// Holds the dependency picture of ARCHITECTURE.md against the manifests.
     Deps,
+    /// 1,000 streams under a limit of 64 open files.
+    Fds,
+    /// What 1,000 idle streams use of a core.
+    Idle,
+    /// Kills `pq run` again and again, and compares what arrived.
+    Kill(kill::Arguments),
+    /// Counts system calls per MB and per record with strace.
+    Syscalls,
     /// Holds the house rules that no lint knows against the sources.
     Tidy,
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Ci => ci::run(),
         Task::Deps => deps::run(),
+        Task::Fds => fds::run(),
+        Task::Idle => idle::run(),
+        Task::Kill(arguments) => kill::run(&arguments),
+        Task::Syscalls => syscalls::run(),
         Task::Tidy => tidy::run(),
     };
     match result {
