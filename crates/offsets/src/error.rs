@@ -47,7 +47,7 @@ pub enum SaveError {
         /// The id asked for.
         consumer: ConsumerId,
     },
-    /// A cursor or floor would move back without a seek. Nothing was written.
+    /// A cursor would move back without a seek. Nothing was written.
     #[error("consumer {consumer}: its cursor {from} would move back to {to} without a seek")]
     CursorBack {
         /// Whose cursor.
@@ -75,7 +75,7 @@ pub enum SaveError {
         /// The name.
         name: String,
     },
-    /// Something is empty, too long, or out of order. Nothing was written.
+    /// Something is empty or too long. Nothing was written.
     #[error("{what}: {got} is outside {min}..={max}")]
     OutOfRange {
         /// What it is.
@@ -87,6 +87,15 @@ pub enum SaveError {
         /// The most allowed.
         max: usize,
     },
+    /// What was acked above the cursor is not ascending, not apart, or not above it. Nothing was written.
+    #[error("acked range {index} does not lie above the cursor and apart from the range before it")]
+    AckedOrder {
+        /// Which range.
+        index: usize,
+    },
+    /// The ids of consumers are used up. Nothing was written.
+    #[error("no consumer id is left")]
+    IdsUsedUp,
     /// These offsets were opened for reading only.
     #[error("these offsets were opened for reading only")]
     ReadOnly,

@@ -16,15 +16,18 @@
 pub mod journal;
 
 mod change;
+mod check;
 mod entry;
 mod error;
 mod offsets;
 mod report;
+mod state;
 
+pub use check::{ACKED_RANGES_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, TAG_BYTES_MAX};
 pub use entry::{
     AckedRange, CleanStop, ConsumerEntry, CursorMove, Direction, DurableEnd, Floor, FloorReason, NewConsumer,
     OwnedTag, Position, Save,
 };
 pub use error::{OpenError, SaveError};
-pub use offsets::{ACKED_RANGES_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, Offsets, sites};
+pub use offsets::{Offsets, sites};
 pub use report::OffsetsReport;

@@ -1,22 +1,22 @@
 //! [`Offsets`]: the durable cursors, floors and ends of one queue.
+//!
+//! Each change is checked, encoded, made durable, and only then applied to memory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use disk::{Disk, SyncSite};
-use wal_format::{ConsumerId, QueueId, StreamId};
+use wal_format::{ConsumerId, JournalKind, QueueId, StreamId};
 
+use crate::change::{BodyError, ChangeWriter};
+use crate::check;
 use crate::entry::{CleanStop, ConsumerEntry, DurableEnd, Floor, NewConsumer, Save};
 use crate::error::{OpenError, SaveError};
+use crate::journal::{Bodies, Generation, Journal, JournalOptions, JournalReport};
 use crate::report::OffsetsReport;
+use crate::state::State;
 
-/// Longest name of a consumer, in bytes.
-pub const NAME_BYTES_MAX: usize = 1024;
-/// Longest note of a consumer, in bytes.
-pub const NOTE_BYTES_MAX: usize = 256;
-/// Most ranges acked above a cursor.
-pub const ACKED_RANGES_MAX: usize = 1024;
-
-/// The call sites at which this crate syncs.
+/// The call sites at which [`Offsets`] syncs; a new generation syncs at the journal's own.
 pub mod sites {
     use disk::SyncSite;
 
@@ -34,131 +34,309 @@ pub mod sites {
     pub const SAVE: SyncSite = SyncSite::new("cursors.save");
 }
 
-/// The durable cursors, floors and ends of one queue.
+/// Prefix of the journal's file names.
+const PREFIX: &str = "cursors";
+
+/// The durable cursors, floors and ends of one queue, one owner at a time.
+///
+/// What it says is what is durable: after a failed save it still says the old values.
 #[derive(Debug)]
-pub struct Offsets {}
+pub struct Offsets {
+    state: State,
+    /// `None` if opened for reading only.
+    journal: Option<Journal>,
+    changes: Bodies,
+}
 
 impl Offsets {
-    /// Opens for writing; the caller holds the queue's lock.
+    /// Opens the journal `cursors-*` in the disk's root for writing; the caller holds the queue's lock.
+    ///
+    /// Nothing is written but that leftovers of a crash are removed; the first save of a run makes a new generation.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`OpenError`], nothing was changed. Damage is no error: what is sound is there, the report says what is not.
     pub fn open(disk: Arc<dyn Disk>, queue: QueueId) -> Result<(Self, OffsetsReport), OpenError> {
-        let _ = (disk, queue);
-        todo!()
+        Self::open_with(disk, queue, JournalOptions::default())
     }
 
-    /// Opens for looking, beside a live owner; changes nothing on the disk.
+    /// [`open`](Self::open) with limits of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        queue: QueueId,
+        options: JournalOptions,
+    ) -> Result<(Self, OffsetsReport), OpenError> {
+        let dir = PathBuf::new();
+        let (journal, bodies, report) =
+            Journal::open_with(disk, &dir, PREFIX, JournalKind::CURSORS, queue, options)?;
+        let (state, report) = replay(&bodies, report)?;
+        Ok((Self { state, journal: Some(journal), changes: Bodies::new() }, report))
+    }
+
+    /// Reads the journal beside a live owner, or without one; changes nothing on the disk, and cannot save.
+    ///
+    /// What it says was durable at some moment during the call, or was about to be.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn read_only(disk: Arc<dyn Disk>, queue: QueueId) -> Result<(Self, OffsetsReport), OpenError> {
-        let _ = (disk, queue);
-        todo!()
+        let (bodies, report) = Journal::read_only(&*disk, PREFIX, JournalKind::CURSORS, queue)?;
+        let (state, report) = replay(&bodies, report)?;
+        Ok((Self { state, journal: None, changes: Bodies::new() }, report))
     }
 
-    /// Registers a consumer durably.
+    /// Registers a consumer durably and returns its id, which no other consumer of this queue ever had.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::NameTaken`], [`SaveError::OutOfRange`] for its name, [`SaveError::Journal`]. The consumer is not
+    /// there; after a failed save a crash may bring it, unless another save succeeded in between.
     pub fn create_consumer(&mut self, new: NewConsumer) -> Result<ConsumerId, SaveError> {
-        let _ = new;
-        todo!()
+        check::name(&new.name)?;
+        if self.consumer_named(new.stream, &new.name).is_some() {
+            return Err(SaveError::NameTaken { stream: new.stream, name: new.name });
+        }
+        if self.state.next_consumer == u64::MAX {
+            return Err(SaveError::IdsUsedUp);
+        }
+        let entry = ConsumerEntry {
+            stream: new.stream,
+            incarnation: new.incarnation,
+            consumer: ConsumerId::new(self.state.next_consumer),
+            name: new.name,
+            created_at: new.created_at,
+            cursor: new.cursor,
+            hint: new.hint,
+            acked_above: Vec::new(),
+            note: Vec::new(),
+        };
+        self.commit(sites::CREATE, |write| write.consumer(&entry))?;
+        let consumer = entry.consumer;
+        self.state.put_consumer(entry);
+        Ok(consumer)
     }
 
     /// Forgets a consumer durably.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::UnknownConsumer`], [`SaveError::Journal`]. The consumer is still there.
     pub fn remove_consumer(&mut self, consumer: ConsumerId) -> Result<(), SaveError> {
-        let _ = consumer;
-        todo!()
+        if !self.state.consumers.contains_key(&consumer) {
+            return Err(SaveError::UnknownConsumer { consumer });
+        }
+        self.commit(sites::REMOVE, |write| write.removed(consumer))?;
+        self.state.remove_consumer(consumer);
+        Ok(())
     }
 
-    /// Forgets a stream with its consumers, floor and end.
+    /// Forgets a stream durably: its consumers, floor, durable end. Nothing is written if nothing is known of it.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::Journal`]. All of it is still there.
     pub fn forget_stream(&mut self, stream: StreamId) -> Result<(), SaveError> {
-        let _ = stream;
-        todo!()
+        let state = &self.state;
+        let known = state.ids_of(stream).next().is_some()
+            || state.floors.contains_key(&stream)
+            || state.ends.contains_key(&stream)
+            || state.clean.as_ref().is_some_and(|clean| clean.ends.iter().any(|&(of, _)| of == stream));
+        if !known {
+            return Ok(());
+        }
+        self.commit(sites::FORGET, |write| write.forgotten(stream))?;
+        self.state.forget_stream(stream);
+        Ok(())
     }
 
-    /// Saves with one write and one sync.
+    /// Saves cursors, floors and durable ends, all or nothing, with one write and one sync (a compaction, now and
+    /// then, takes a few more). Durable ends make a record of a clean stop void.
+    ///
+    /// If several moves name one consumer the last one counts, and each is checked against what is durable.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::UnknownConsumer`], [`SaveError::CursorBack`], [`SaveError::FloorBack`], [`SaveError::OutOfRange`]:
+    /// nothing was written. [`SaveError::Journal`]: memory keeps the old values, and so does the disk, unless there is
+    /// a crash before the next save that succeeds: then either may be found.
     pub fn save(&mut self, save: &Save<'_>, site: SyncSite) -> Result<(), SaveError> {
-        let _ = (save, site);
-        todo!()
+        check::save(&self.state, save)?;
+        if save.is_empty() {
+            return Ok(());
+        }
+        let voids = !save.durable_ends.is_empty() && self.state.clean.is_some();
+        self.commit(site, |write| {
+            // In the order in which they may be acted on: a floor never without the cursors it follows from.
+            save.durable_ends.iter().for_each(|&(stream, end)| write.end(stream, end));
+            save.cursors.iter().for_each(|to| write.cursor(to));
+            save.floors.iter().for_each(|(stream, floor)| write.floor(*stream, floor));
+            if voids {
+                write.clean_stop_void();
+            }
+        })?;
+        for &(stream, end) in save.durable_ends {
+            self.state.put_end(stream, end);
+        }
+        for to in save.cursors {
+            self.state.move_cursor(to);
+        }
+        for (stream, floor) in save.floors {
+            self.state.put_floor(*stream, floor.clone());
+        }
+        if voids {
+            self.state.clean = None;
+        }
+        Ok(())
     }
 
-    /// Records a clean stop.
+    /// Records a clean stop: the durable end of every stream, with nothing pending. It also saves these ends.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::Journal`]. There is no record of a clean stop, which costs the next start some reading.
     pub fn clean_stop(&mut self, ends: &[(StreamId, DurableEnd)]) -> Result<(), SaveError> {
-        let _ = ends;
-        todo!()
+        let mut ends = ends.to_vec();
+        ends.sort_unstable_by_key(|&(stream, _)| stream);
+        ends.dedup_by_key(|&mut (stream, _)| stream);
+        self.commit(sites::CLEAN_STOP, |write| {
+            ends.iter().for_each(|&(stream, end)| write.end(stream, end));
+            write.clean_stop(&ends);
+        })?;
+        self.state.put_clean_stop(&ends);
+        Ok(())
     }
 
-    /// Makes the record of a clean stop void, durably; a no-op without one.
+    /// Makes the record of a clean stop void, durably; to be called before the first write of a run. Writes nothing
+    /// if there is none.
     ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError::Journal`]. The record still stands: do not write to any stream.
     pub fn void_clean_stop(&mut self) -> Result<(), SaveError> {
-        todo!()
+        if self.state.clean.is_none() {
+            return Ok(());
+        }
+        self.commit(sites::VOID, |write| write.clean_stop_void())?;
+        self.state.clean = None;
+        Ok(())
     }
 
-    /// The record of a clean stop, if the last run left one and it is not void yet.
+    /// Writes a new generation of the journal now, whatever its length.
+    ///
+    /// # Errors
+    /// [`SaveError::Journal`]. What was durable still is.
+    pub fn compact(&mut self) -> Result<(), SaveError> {
+        let Some(journal) = &mut self.journal else { return Err(SaveError::ReadOnly) };
+        let mut all = Bodies::new();
+        let mut write = ChangeWriter::new(&mut all);
+        self.state.snapshot(&mut write);
+        write.finish();
+        Ok(journal.compact(&all)?)
+    }
+
+    /// The record of a clean stop, if the last run left one and it is not void.
     #[must_use]
-    pub fn was_clean(&self) -> Option<&CleanStop> {
-        todo!()
+    pub const fn was_clean(&self) -> Option<&CleanStop> {
+        self.state.clean.as_ref()
     }
 
-    /// A consumer by id.
+    /// A consumer by its id.
     #[must_use]
     pub fn consumer(&self, consumer: ConsumerId) -> Option<&ConsumerEntry> {
-        let _ = consumer;
-        todo!()
+        self.state.consumers.get(&consumer)
     }
 
-    /// A consumer by stream and name.
+    /// A consumer by its stream and name.
     #[must_use]
     pub fn consumer_named(&self, stream: StreamId, name: &str) -> Option<&ConsumerEntry> {
-        let _ = (stream, name);
-        todo!()
+        self.consumers_of(stream).find(|entry| entry.name == name)
     }
 
     /// The consumers of a stream, ascending by id.
     pub fn consumers_of(&self, stream: StreamId) -> impl Iterator<Item = &ConsumerEntry> {
-        let _ = (self, stream);
-        std::iter::empty()
+        self.state.ids_of(stream).filter_map(|consumer| self.state.consumers.get(&consumer))
     }
 
     /// All consumers, ascending by id.
-    pub fn consumers(&self) -> impl Iterator<Item = &ConsumerEntry> {
-        let _ = self;
-        std::iter::empty()
+    pub fn consumers(&self) -> impl ExactSizeIterator<Item = &ConsumerEntry> {
+        self.state.consumers.values()
     }
 
-    /// The floor of a stream.
+    /// The floor of a stream, if one was ever saved.
     #[must_use]
     pub fn floor(&self, stream: StreamId) -> Option<&Floor> {
-        let _ = stream;
-        todo!()
+        self.state.floors.get(&stream)
     }
 
-    /// The saved durable end of a stream.
+    /// The durable end of a stream as of the last save that named it: the stream may be longer.
     #[must_use]
     pub fn durable_end(&self, stream: StreamId) -> Option<DurableEnd> {
-        let _ = stream;
-        todo!()
+        self.state.ends.get(&stream).copied()
+    }
+
+    /// All streams of which anything is known, ascending.
+    #[must_use]
+    pub fn streams(&self) -> Vec<StreamId> {
+        let state = &self.state;
+        let mut streams: Vec<_> = state.by_stream.iter().map(|&(stream, _)| stream).collect();
+        streams.extend(state.floors.keys().chain(state.ends.keys()));
+        streams.sort_unstable();
+        streams.dedup();
+        streams
     }
 
     /// The id the next consumer will get.
     #[must_use]
-    pub fn next_consumer_id(&self) -> ConsumerId {
-        todo!()
+    pub const fn next_consumer_id(&self) -> ConsumerId {
+        ConsumerId::new(self.state.next_consumer)
+    }
+
+    /// Bytes in use of the journal file saves go to, 0 before the first save of a run; for statistics.
+    #[must_use]
+    pub fn journal_bytes(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::used_bytes)
+    }
+
+    /// The generation saves go to, `None` before the first save of a run and after a failed one.
+    #[must_use]
+    pub fn generation(&self) -> Option<Generation> {
+        self.journal.as_ref().and_then(Journal::generation)
+    }
+
+    fn commit(
+        &mut self,
+        site: SyncSite,
+        changes: impl FnOnce(&mut ChangeWriter<'_>),
+    ) -> Result<(), SaveError> {
+        let Some(journal) = &mut self.journal else { return Err(SaveError::ReadOnly) };
+        self.changes.clear();
+        let mut write = ChangeWriter::new(&mut self.changes);
+        changes(&mut write);
+        write.finish();
+        let state = &self.state;
+        let snapshot = |all: &mut Bodies| {
+            let mut write = ChangeWriter::new(all);
+            state.snapshot(&mut write);
+            write.finish();
+        };
+        Ok(journal.save(&self.changes, snapshot, site)?)
     }
 }
+
+fn replay(bodies: &Bodies, journal: JournalReport) -> Result<(State, OffsetsReport), OpenError> {
+    let mut state = State::default();
+    let mut ignored_count = 0;
+    for body in bodies.iter() {
+        match state.replay(body) {
+            Ok(ignored) => ignored_count += ignored,
+            Err(BodyError::UnknownKind(kind)) => {
+                let current = journal.files.iter().find(|file| file.generation == journal.generation);
+                let path = current.map_or_else(PathBuf::new, |file| file.path.clone());
+                return Err(OpenError::UnknownKind { path, kind });
+            }
+            Err(BodyError::Malformed) => ignored_count += 1,
+        }
+    }
+    state.replayed();
+    let report = OffsetsReport { consumer_count: state.consumers.len(), journal, ignored_count };
+    Ok((state, report))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,141 +1,77 @@
 //! A journal of small bodies in generations of files, for state that fits in memory.
 //!
-//! Filled in below; see [`Journal`].
-
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use disk::{Disk, DiskError, SyncSite};
-pub use wal_format::JournalKind;
-use wal_format::QueueId;
+//! **Is**: what the cursors and the catalog stand on. **Is not**: a log of records; it knows nothing of what its
+//! bodies mean.
+//!
+//! ```text
+//!   <prefix>-<generation>      header | write 1: snapshot (+ changes) | write 2 | write 3 | zeros ...
+//!                                       └ entry entry entry ┘           one write + one sync each
+//! ```
+//!
+//! Each entry (see `wal_format`) bears its number in the file; its tag says whether it is the last of its write, its
+//! body begins with its index in the write (`u32`, little-endian). So a write is all or nothing after a crash,
+//! however many bodies it has, and an entry of a later write proves that all earlier ones were durable: then what is
+//! bad in between is damage, not tearing, and what is sound is kept. One flipped bit is mended.
+//!
+//! Invariants:
+//! - a generation counts only if its first write, a whole snapshot, is whole; of those the highest wins;
+//! - it is durable, with its name, before an older one is removed;
+//! - a file of which a write or sync failed is never written again; no file of an earlier run ever is; the next save
+//!   goes to a new generation with a full snapshot;
+//! - if an incomplete newer generation might be found complete after a crash, nobody appends to the older one.
+//!
+//! Space: each generation's space is taken ahead with zeros, and so is a spare file for the next one, so that saves
+//! and compaction go on when the disk is full (not on copy-on-write file systems, and not when another program takes
+//! the space between the removal of an old generation and the making of the next spare).
 
 mod bodies;
+mod error;
+mod generation;
 mod names;
+mod open;
+mod report;
+mod scan;
+mod write;
 
 pub use bodies::Bodies;
+pub use error::JournalError;
 pub use names::Generation;
+pub use report::{FileOutcome, FileReport, JournalReport, Removal};
+pub use wal_format::JournalKind;
+pub use write::Journal;
 
-/// Limits of a journal.
+/// The call sites at which a journal syncs by itself; saves bear their caller's.
+pub mod sites {
+    use disk::SyncSite;
+
+    /// A new generation's bytes.
+    pub const GENERATION: SyncSite = SyncSite::new("journal.generation");
+    /// The directory, after a new generation was written.
+    pub const DIRECTORY: SyncSite = SyncSite::new("journal.directory");
+    /// The directory, after older generations were removed and a spare was made.
+    pub const CLEANUP: SyncSite = SyncSite::new("journal.cleanup");
+    /// A spare's zeros.
+    pub const SPARE: SyncSite = SyncSite::new("journal.spare");
+    /// Files and directory before they are read, so that what is read is what the medium holds.
+    pub const OPEN: SyncSite = SyncSite::new("journal.open");
+}
+
+/// Limits of a journal, in bytes and ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
     /// A generation is replaced once it is this many times its snapshot ...
     pub compact_ratio: u64,
     /// ... and at least this long, in bytes.
     pub compact_bytes_min: u64,
-    /// No journal file is read or written beyond this, in bytes.
+    /// No journal file is written beyond this, in bytes; at most, and by default, 256 MiB.
     pub file_bytes_max: u64,
 }
 
-/// What became of one file of a journal at open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FileOutcome {
-    /// The highest valid generation: this is the state.
-    Current,
-}
-
-/// One file of a journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileReport {
-    /// Its path.
-    pub path: PathBuf,
-    /// What became of it.
-    pub outcome: FileOutcome,
-}
-
-/// What opening a journal found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct JournalReport {
-    /// One line a file, by generation.
-    pub files: Vec<FileReport>,
-}
-
-/// Why a journal could not be read or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JournalError {
-    /// The disk refused.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// Written by a later version.
-    #[error("{path}: format version {version}; open it with a newer version of this program", path = .path.display())]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// The version it names.
-        version: u16,
-    },
-    /// The journal must start a new generation: use [`Journal::compact`] or [`Journal::save`].
-    #[error("journal {prefix}: a new generation with a full snapshot is needed first")]
-    NeedsSnapshot {
-        /// The journal's prefix.
-        prefix: String,
-    },
-}
-
-impl JournalError {
-    /// Whether trying again later may succeed.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Disk(error) if error.is_retryable())
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self { compact_ratio: 4, compact_bytes_min: 256 << 10, file_bytes_max: 256 << 20 }
     }
 }
 
-/// The writer of a journal; one a prefix.
-#[derive(Debug)]
-pub struct Journal {
-    disk: Arc<dyn Disk>,
-}
-
-impl Journal {
-    /// Opens.
-    ///
-    /// # Errors
-    /// `JournalError`.
-    pub fn open(
-        disk: Arc<dyn Disk>,
-        prefix: &str,
-        kind: JournalKind,
-        queue: QueueId,
-    ) -> Result<(Self, Vec<Vec<u8>>, JournalReport), JournalError> {
-        let _ = (prefix, kind, queue);
-        let _ = Path::new("");
-        Ok((Self { disk }, Vec::new(), JournalReport::default()))
-    }
-
-    /// One write + one sync.
-    ///
-    /// # Errors
-    /// `JournalError`.
-    pub fn append(&mut self, bodies: &Bodies, site: SyncSite) -> Result<(), JournalError> {
-        let _ = (bodies, site, &self.disk);
-        todo!()
-    }
-
-    /// A new generation with exactly this snapshot.
-    ///
-    /// # Errors
-    /// `JournalError`.
-    pub fn compact(&mut self, snapshot: &Bodies, site: SyncSite) -> Result<(), JournalError> {
-        let _ = (snapshot, site);
-        todo!()
-    }
-
-    /// [`append`](Self::append) if it can, a new generation of `snapshot` (the state *before* `changes`) and
-    /// `changes` if it must.
-    ///
-    /// # Errors
-    /// `JournalError`.
-    pub fn save(
-        &mut self,
-        changes: &Bodies,
-        snapshot: impl FnOnce(&mut Bodies),
-        site: SyncSite,
-    ) -> Result<(), JournalError> {
-        let _ = (changes, site);
-        snapshot(&mut Bodies::new());
-        todo!()
-    }
-}
+#[cfg(test)]
+mod tests;
