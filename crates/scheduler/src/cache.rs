@@ -33,6 +33,7 @@ use crate::types::{Counters, Detached, Key, Mode, Phase, SeekNumber, View, WalSt
 /// Unknown keys and streams are not errors: whoever deletes a stream and whoever signals it need not agree first. Such
 /// an operation does nothing. Every operation is O(log n) in consumers and segments but where it says otherwise.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Cache {
     policy: Policy,
     backoff: Backoff,
@@ -46,6 +47,7 @@ pub struct Cache {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Consumer {
     mode: Mode,
     reading: SegmentId,
@@ -336,3 +338,6 @@ impl Cache {
 #[cfg(test)]
 #[path = "cache_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod explore_tests;

@@ -27,6 +27,7 @@ pub(crate) struct Slot {
 type Line = BTreeSet<(Slot, Key)>;
 
 #[derive(Default, Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Dues {
     ready: Line,
     timed: Line,

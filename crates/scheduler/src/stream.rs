@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use wal_format::{ConsumerId, SegmentId, Seq};
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct StreamState {
     rotated: VecDeque<(SegmentId, Seq)>,
     open: SegmentId,

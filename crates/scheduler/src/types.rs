@@ -84,6 +84,7 @@ impl Bound {
 /// The exclusive right to one turn. Give it back with [`Cache::end_turn`](crate::Cache::end_turn) on every way
 /// out, a panic included: a lease that is dropped leaves its consumer leased for ever.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 #[must_use = "a lease that does not go back through `end_turn` stops its consumer"]
 #[non_exhaustive]
 pub struct Lease {
