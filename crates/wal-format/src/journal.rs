@@ -255,16 +255,16 @@ impl<'a> JournalScan<'a> {
             .or_else(|| one_bit_neighbour(head, |near| self.entry(near, rest, self.next)))
     }
 
-    /// The next sound entry behind the front with a higher number than expected, as its number and distance.
+    /// The next sound entry with a higher number than expected, as its number and distance.
     fn search(&self) -> Option<(u64, usize)> {
         let mut rest = self.rest;
         loop {
-            (_, rest) = rest.split_first()?;
             let (head, body) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
             let number = head.get(8..).map_or(0, |at| Fields::of(at).u64());
             if number > self.next && self.entry(head, body, number).is_some() {
                 return Some((number, self.rest.len() - rest.len()));
             }
+            (_, rest) = rest.split_first()?;
         }
     }
 
