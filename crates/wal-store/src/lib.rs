@@ -14,6 +14,7 @@
 //! directory entry are; a file that once failed is never written again; the order of seqs is the order of appends.
 
 mod batch;
+mod classify;
 mod context;
 mod counters;
 mod error;
@@ -32,6 +33,7 @@ mod tags;
 mod ticket;
 mod word;
 
+pub use classify::Row;
 pub use context::StoreContext;
 pub use counters::Counters;
 pub use error::{AppendError, CommitError, LogError};
@@ -41,7 +43,7 @@ pub use read::{
     Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod, RecordRef, Records,
     Run,
 };
-pub use recover::{Evidence, RecoverError, Recovery, RecoveryReport, recover};
+pub use recover::{Evidence, QUARANTINE_DIR, RecoverError, Recovery, RecoveryReport, recover};
 pub use retire::{RetireError, RetirePoint};
 pub use room::Room;
 pub use scan::{ScanError, ScanReport, scan_read_only};

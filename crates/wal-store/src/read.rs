@@ -146,10 +146,10 @@ impl Place {
         }
         match self {
             Self::End => Ok(Chunk::empty(from.seq, from.hint)),
-            Self::Hole { next, retired } => {
-                let reason = if retired { GapReason::Retired } else { hole_reason(ctx, &next, from.seq)? };
-                Ok(hole(&next, from.seq, bound, reason))
+            Self::Hole { next, retired_below } if from.seq < retired_below => {
+                Ok(hole(&next, from.seq, bound.min(retired_below), GapReason::Retired))
             }
+            Self::Hole { next, .. } => Ok(hole(&next, from.seq, bound, hole_reason(ctx, &next, from.seq)?)),
             Self::In(segment) => read_segment(ctx, segment, from, bound, limits, buffers),
         }
     }

@@ -49,6 +49,8 @@ pub struct SegmentInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentList {
     segments: Vec<SegmentInfo>,
+    /// Seqs below this were retired, by delivery or by policy: that they are not there is no loss. 0: none.
+    retired_below: u64,
 }
 
 /// Where a seq stands among the segments.
@@ -60,8 +62,8 @@ pub(crate) enum Place {
     Hole {
         /// The segment behind the hole.
         next: SegmentInfo,
-        /// Whether nothing stands in front of the hole: the seqs were retired.
-        retired: bool,
+        /// Seqs below this were retired; the others of the hole are missing.
+        retired_below: Seq,
     },
     /// Nothing at or behind it yet.
     End,
@@ -120,13 +122,23 @@ impl SegmentList {
         self.segments.retain(|s| s.id != id);
     }
 
+    /// Seqs below this were retired: that they are not there is no loss.
+    pub fn retired_below(&self) -> Seq {
+        Seq::new(self.retired_below)
+    }
+
+    /// Remembers that seqs below `floor` are retired; never moves back.
+    pub(crate) fn set_retired_below(&mut self, floor: Seq) {
+        self.retired_below = self.retired_below.max(floor.get());
+    }
+
     /// Where `seq` is to be looked for.
     pub(crate) fn locate(&self, seq: Seq) -> Place {
         let behind = self.segments.partition_point(|s| s.first_seq <= seq);
         let before = behind.checked_sub(1).and_then(|index| self.segments.get(index));
         match (before, self.segments.get(behind)) {
             (Some(s), _) if seq < s.end_seq => Place::In(*s),
-            (before, Some(next)) => Place::Hole { next: *next, retired: before.is_none() },
+            (_, Some(next)) => Place::Hole { next: *next, retired_below: self.retired_below() },
             (_, None) => Place::End,
         }
     }

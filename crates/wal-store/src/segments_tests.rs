@@ -28,14 +28,16 @@ fn names_round_trip_and_nothing_else_is_a_segment() {
 
 #[test]
 fn a_seq_is_in_a_segment_or_in_a_hole_or_at_the_end() {
-    let list: SegmentList =
+    let mut list: SegmentList =
         [info(2, 5, 10), info(3, 10, 10), info(4, 10, 20), info(9, 25, 30)].into_iter().collect();
+    list.set_retired_below(Seq::new(5));
+    let retired_below = Seq::new(5);
     let at = |seq| list.locate(Seq::new(seq));
-    assert_eq!(at(4), Place::Hole { next: info(2, 5, 10), retired: true });
+    assert_eq!(at(4), Place::Hole { next: info(2, 5, 10), retired_below });
     assert_eq!(at(5), Place::In(info(2, 5, 10)));
     assert_eq!(at(9), Place::In(info(2, 5, 10)));
     assert_eq!(at(10), Place::In(info(4, 10, 20)), "the empty one is passed over");
-    assert_eq!(at(20), Place::Hole { next: info(9, 25, 30), retired: false });
+    assert_eq!(at(20), Place::Hole { next: info(9, 25, 30), retired_below });
     assert_eq!(at(29), Place::In(info(9, 25, 30)));
     assert_eq!(at(30), Place::End);
     assert_eq!(SegmentList::new().locate(Seq::FIRST), Place::End);

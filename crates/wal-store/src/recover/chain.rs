@@ -1,0 +1,110 @@
+//! The chain: what each file is to the others, by names and headers alone.
+//!
+//! ```text
+//!   floor's id      header names its predecessor and where it ends
+//!      |  1 <────── 2      (3)  <────── 4        5
+//!   R0 |                   void          newest   no header: tail
+//!                          by R0b: 4 names 2
+//! ```
+//!
+//! Invariant: only a valid header voids a file or ends another one.
+
+use wal_format::{Predecessor, SegmentId, Seq};
+
+use super::facts::{Found, Head};
+
+/// What a file is, before its batches are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// R0: below the floor's segment id.
+    Retired,
+    /// R0b: strictly between a segment and the predecessor its header names.
+    Void,
+    /// R9: says it is another segment of this stream, or belongs to another stream.
+    Rival,
+    /// With a valid header.
+    Linked,
+    /// R6: without, and an older file than the newest with one.
+    HeadlessInside,
+    /// R5: without, and newer than any with one.
+    HeadlessTail,
+}
+
+/// A file with its role and what its neighbours say about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) found: Found,
+    pub(crate) role: Role,
+    /// Where it ends, if a valid header names it as predecessor.
+    pub(crate) named_end: Option<u64>,
+}
+
+impl Link {
+    pub(crate) fn id(&self) -> SegmentId {
+        self.found.id
+    }
+
+    /// First seq by its header.
+    pub(crate) fn header_first(&self) -> Option<Seq> {
+        self.found.head.header().map(|header| header.first_seq)
+    }
+
+    fn predecessor(&self) -> Option<Predecessor> {
+        self.found.head.header().and_then(|header| header.predecessor)
+    }
+}
+
+/// Gives every file its role. `found` ascends by id.
+pub(crate) fn chain(floor_segment: SegmentId, found: &[Found]) -> Vec<Link> {
+    let mut links: Vec<Link> = found
+        .iter()
+        .map(|found| Link { found: *found, role: first_role(floor_segment, found), named_end: None })
+        .collect();
+    void_between(&mut links);
+    for index in 0..links.len() {
+        let linked = links.get(index).filter(|link| link.role == Role::Linked);
+        let Some(named) = linked.and_then(Link::predecessor) else { continue };
+        if let Some(link) = links.iter_mut().find(|link| link.id() == named.id) {
+            link.named_end = Some(named.end_offset);
+        }
+    }
+    let newest = links.iter().filter(|link| link.role == Role::Linked).map(Link::id).max();
+    for link in &mut links {
+        if link.role == Role::HeadlessTail && newest.is_some_and(|newest| link.id() < newest) {
+            link.role = Role::HeadlessInside;
+        }
+    }
+    links
+}
+
+fn first_role(floor_segment: SegmentId, found: &Found) -> Role {
+    match found.head {
+        _ if found.id < floor_segment => Role::Retired,
+        Head::Sound(_) | Head::Mended(_) => Role::Linked,
+        // The header of a retired segment: a file that was recycled, and whose new header never arrived.
+        Head::Claims(id) if id < floor_segment => Role::HeadlessTail,
+        Head::Claims(_) | Head::Foreign => Role::Rival,
+        Head::Absent | Head::Newer(_) => Role::HeadlessTail,
+    }
+}
+
+/// R0b, from the newest valid header down. A missing predecessor does not break the chain: it goes on at the next valid
+/// header below it.
+fn void_between(links: &mut [Link]) {
+    let newest_below = |links: &[Link], limit: Option<SegmentId>| {
+        let linked = links.iter().filter(|link| link.role == Role::Linked);
+        linked.filter(|link| limit.is_none_or(|limit| link.id() < limit)).map(Link::id).max()
+    };
+    let mut at = newest_below(links, None);
+    while let Some(id) = at {
+        let Some(link) = links.iter().find(|link| link.id() == id) else { return };
+        let named = link.predecessor().map_or(SegmentId::new(0), |named| named.id);
+        for link in links.iter_mut().filter(|link| named < link.id() && link.id() < id) {
+            if matches!(link.role, Role::Linked | Role::HeadlessTail) {
+                link.role = Role::Void;
+            }
+        }
+        let is_linked = links.iter().any(|link| link.id() == named && link.role == Role::Linked);
+        at = if is_linked { Some(named) } else { newest_below(links, Some(named)) };
+    }
+}

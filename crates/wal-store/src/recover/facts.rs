@@ -1,0 +1,319 @@
+//! What recovery knows about a file before it decides anything: its header, and the batches in it.
+//!
+//! Collecting reads and counts; it changes nothing and judges nothing. A file's batches are kept as *runs*: batches that
+//! follow one another without a gap in bytes or seqs count as one, so that a sound segment is one fact whatever its
+//! length.
+//!
+//! ```text
+//!   | header | batch batch batch | bad bytes | batch batch | torn batch | zeros …
+//!              \____ run ______/               \__ run __/   \_ run _/
+//! ```
+//!
+//! Invariants: runs ascend by offset and do not overlap; a sound run verified by its batches' checksums; a damaged run
+//! is one batch whose header is sound (or was mended) and whose frames are not.
+
+use disk::{DiskError, File};
+use wal_format::{
+    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId,
+    Seq, StreamIdentity, Tag, verified_frames, verify_batch,
+};
+
+use super::flip::is_one_flip;
+use crate::OwnedTag;
+use crate::read::{Part, find_next, mend};
+
+/// How much is read at a time while scanning, in bytes.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// What stands in a file's first block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// The header of this segment.
+    Sound(SegmentHeader),
+    /// As [`Head::Sound`], with one bit wrong.
+    Mended(SegmentHeader),
+    /// No header: never written, lost, or beyond mending.
+    Absent,
+    /// A header of this stream, for another segment.
+    Claims(SegmentId),
+    /// A header of another stream or incarnation.
+    Foreign,
+    /// Of a newer program.
+    Newer(DecodeError),
+}
+
+impl Head {
+    pub(crate) fn header(&self) -> Option<&SegmentHeader> {
+        if let Self::Sound(header) | Self::Mended(header) = self { Some(header) } else { None }
+    }
+}
+
+/// A file of the stream's directory that bears a segment's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) id: SegmentId,
+    /// Its length in bytes.
+    pub(crate) len: u64,
+    pub(crate) head: Head,
+    /// The header of the batch behind the segment header, if one decodes there.
+    pub(crate) first_batch: Option<BatchHeader>,
+}
+
+/// Batches that follow one another, or one damaged batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunFact {
+    /// Offset of the first batch.
+    pub(crate) start: u64,
+    /// Offset behind the last.
+    pub(crate) end: u64,
+    pub(crate) first: Seq,
+    pub(crate) end_seq: Seq,
+    /// Of the first batch.
+    pub(crate) prev_seq: u64,
+    /// Whether the first batch says that the seqs before it were skipped.
+    pub(crate) skipped: bool,
+    /// The highest durable end any batch of the run names.
+    pub(crate) durable_end: u64,
+    /// Last tag of each producer in the run.
+    pub(crate) tags: Vec<OwnedTag>,
+    pub(crate) damage: Option<Damage>,
+}
+
+impl RunFact {
+    pub(crate) fn is_sound(&self) -> bool {
+        self.damage.is_none()
+    }
+
+    /// Whether it is damaged, and by a single flipped bit.
+    pub(crate) fn is_one_flip(&self) -> bool {
+        self.damage.as_ref().is_some_and(|damage| damage.one_flip)
+    }
+
+    /// Whether `seq` is in it, or is one that its first batch says was skipped.
+    pub(crate) fn continues(&self, seq: Seq) -> bool {
+        let skips_from = self.skipped && self.prev_seq < seq.get();
+        (self.first <= seq || skips_from) && seq < self.end_seq
+    }
+}
+
+/// What is wrong with a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// The records that cannot be saved, ascending.
+    pub(crate) lost: Vec<(Seq, Seq)>,
+    /// A single flipped bit explains all of it: it was whole once, so it is not torn.
+    pub(crate) one_flip: bool,
+}
+
+/// How far a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// No batch that ends behind this offset.
+    pub(crate) end: u64,
+    /// No batch with a seq at or above this.
+    pub(crate) seq_end: Option<Seq>,
+}
+
+/// Reads a file's header and its first batch's.
+pub(crate) fn look(file: &dyn File, identity: &StreamIdentity, id: SegmentId) -> Result<Found, DiskError> {
+    let mut bytes = [0; SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES];
+    let got = file.read_at(&mut bytes, 0)?;
+    let (head, batch) = bytes.get(..got).unwrap_or_default().split_at(got.min(SEGMENT_HEADER_BYTES));
+    let first_batch = BatchHeader::decode(batch, identity).or_else(|_| {
+        let batch = batch.get(..BATCH_HEADER_BYTES).ok_or(DecodeError::Zeros)?;
+        BatchHeader::repair(batch, identity).ok_or(DecodeError::BadHeader)
+    });
+    Ok(Found { id, len: file.len()?, head: head_of(head, identity, id), first_batch: first_batch.ok() })
+}
+
+fn head_of(bytes: &[u8], identity: &StreamIdentity, id: SegmentId) -> Head {
+    let (header, mended) = match SegmentHeader::decode(bytes) {
+        Ok(header) => (header, false),
+        Err(error) if error.is_newer_format() => return Head::Newer(error),
+        Err(DecodeError::Zeros | DecodeError::NeedMore { .. }) => return Head::Absent,
+        Err(_) => match SegmentHeader::repair(bytes) {
+            Some(header) => (header, true),
+            None => return Head::Absent,
+        },
+    };
+    if header.identity != *identity {
+        Head::Foreign
+    } else if header.segment != id {
+        Head::Claims(header.segment)
+    } else if mended {
+        Head::Mended(header)
+    } else {
+        Head::Sound(header)
+    }
+}
+
+/// What [`scan`] stumbled over.
+#[derive(Debug)]
+pub(crate) enum ScanFailure {
+    Disk(DiskError),
+    /// A batch of a newer program, at this offset.
+    Newer(u64, DecodeError),
+}
+
+impl From<DiskError> for ScanFailure {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// Every batch of ours in `[from, reach.end)` of a file, wherever it stands.
+pub(crate) fn scan(
+    file: &dyn File,
+    identity: &StreamIdentity,
+    from: u64,
+    reach: Reach,
+) -> Result<Vec<RunFact>, ScanFailure> {
+    let mut scan =
+        Scan { file, identity, reach, runs: Vec::new(), window: Vec::new(), base: from, filled: 0 };
+    let mut offset = from;
+    while offset < reach.end {
+        match scan.step(offset)? {
+            Some(next) => offset = next,
+            None => break,
+        }
+    }
+    Ok(scan.runs)
+}
+
+struct Scan<'a> {
+    file: &'a dyn File,
+    identity: &'a StreamIdentity,
+    reach: Reach,
+    runs: Vec<RunFact>,
+    /// Bytes of the file from `base` on; the first `filled` of them are valid.
+    window: Vec<u8>,
+    base: u64,
+    filled: usize,
+}
+
+impl Scan<'_> {
+    /// Takes what stands at `offset`; returns where to go on.
+    fn step(&mut self, offset: u64) -> Result<Option<u64>, ScanFailure> {
+        self.need(offset, BATCH_HEADER_BYTES)?;
+        let identity = self.identity;
+        let header = match BatchHeader::decode(self.at(offset), identity) {
+            Ok(header) => Some(header),
+            Err(error) if error.is_newer_format() => return Err(ScanFailure::Newer(offset, error)),
+            Err(DecodeError::Zeros | DecodeError::NeedMore { .. }) => None,
+            Err(_) => {
+                let bytes = self.at(offset).get(..BATCH_HEADER_BYTES);
+                bytes.and_then(|bytes| BatchHeader::repair(bytes, identity))
+            }
+        };
+        let Some(header) = header else { return self.seek(offset) };
+        self.need(offset, usize::try_from(header.bytes()).unwrap_or(usize::MAX))?;
+        let frames = self.at(offset).get(BATCH_HEADER_BYTES..).unwrap_or_default();
+        let frames = frames.get(..header.frames_bytes as usize).unwrap_or(frames);
+        let sound = verify_batch(identity, &header, frames).is_ok();
+        let beyond = self.reach.seq_end.is_some_and(|end| header.end_seq() > end);
+        // A damaged batch of old bytes says nothing about where ours begin.
+        let old = self.runs.last().is_some_and(|run| header.first_seq < run.end_seq);
+        match (sound, beyond || old) {
+            (true, _) if beyond => {}
+            (true, _) => {
+                let tags = tags_of(&header, frames);
+                self.push(offset, &header, tags, None);
+            }
+            (false, true) => return self.seek(offset),
+            (false, false) => {
+                let damage = damage_of(identity, &header, frames);
+                self.push(offset, &header, Vec::new(), Some(damage));
+            }
+        }
+        Ok(Some(header.end_offset(offset)))
+    }
+
+    /// The next place behind `offset` where a header of ours decodes.
+    fn seek(&mut self, offset: u64) -> Result<Option<u64>, ScanFailure> {
+        let from = offset.saturating_add(1);
+        let found = find_next(self.file, self.identity, from, self.reach.end, &|_| true)?;
+        Ok(found.map(|(next, _)| next))
+    }
+
+    fn at(&self, offset: u64) -> &[u8] {
+        let start = usize::try_from(offset - self.base).unwrap_or(usize::MAX);
+        self.window.get(start..self.filled).unwrap_or_default()
+    }
+
+    /// Has `bytes` bytes from `offset` on in the window, as far as the reach goes.
+    fn need(&mut self, offset: u64, bytes: usize) -> Result<(), DiskError> {
+        let left = usize::try_from(self.reach.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let bytes = bytes.min(left);
+        if offset >= self.base && self.at(offset).len() >= bytes && self.filled > 0 {
+            return Ok(());
+        }
+        let wanted = bytes.max(WINDOW_BYTES.min(left));
+        if self.window.len() < wanted {
+            self.window.resize(wanted, 0);
+        }
+        if offset != self.base {
+            (self.base, self.filled) = (offset, 0);
+        }
+        if let Some(buffer) = self.window.get_mut(self.filled..wanted) {
+            self.filled += self.file.read_at(buffer, offset.saturating_add(self.filled as u64))?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, offset: u64, header: &BatchHeader, tags: Vec<OwnedTag>, damage: Option<Damage>) {
+        let end = header.end_offset(offset);
+        if let Some(run) = self.runs.last_mut()
+            && (run.damage.is_none() && damage.is_none())
+            && (run.end == offset && run.end_seq == header.first_seq)
+        {
+            run.end = end;
+            run.end_seq = header.end_seq();
+            run.durable_end = run.durable_end.max(header.durable_seq);
+            merge_tags(&mut run.tags, tags);
+            return;
+        }
+        self.runs.push(RunFact {
+            start: offset,
+            end,
+            first: header.first_seq,
+            end_seq: header.end_seq(),
+            prev_seq: header.prev_seq,
+            skipped: header.flags.contains(BatchFlags::SKIPPED),
+            durable_end: header.durable_seq,
+            tags,
+            damage,
+        });
+    }
+}
+
+fn tags_of(header: &BatchHeader, frames: &[u8]) -> Vec<OwnedTag> {
+    let frames = frames.get(..header.frames_bytes as usize).unwrap_or_default();
+    let mut tags = Vec::new();
+    for frame in verified_frames(header, frames).filter(|frame| frame.seq.is_none()) {
+        if let Ok(tag) = Tag::decode(frame.payload) {
+            let (producer, value) = (tag.producer().to_vec(), tag.value().to_vec());
+            merge_tags(&mut tags, vec![OwnedTag { producer, value, at: header.first_seq }]);
+        }
+    }
+    tags
+}
+
+/// Adds later tags to earlier ones: the last of each producer stays.
+pub(crate) fn merge_tags(tags: &mut Vec<OwnedTag>, later: Vec<OwnedTag>) {
+    for tag in later {
+        match tags.iter_mut().find(|known| known.producer == tag.producer) {
+            Some(known) => *known = tag,
+            None => tags.push(tag),
+        }
+    }
+}
+
+fn damage_of(identity: &StreamIdentity, header: &BatchHeader, frames: &[u8]) -> Damage {
+    let lost: Vec<_> = mend(identity, header, frames)
+        .into_iter()
+        .filter_map(|part| if let Part::Lost { from, to } = part { Some((from, to)) } else { None })
+        .collect();
+    let whole = frames.len() == header.frames_bytes as usize;
+    let few = lost.iter().map(|(from, to)| from.distance_to(*to)).sum::<u64>() <= 1;
+    Damage { one_flip: whole && few && is_one_flip(identity, header, frames), lost }
+}
