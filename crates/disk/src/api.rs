@@ -158,6 +158,7 @@ pub trait Disk: Send + Sync + Debug {
 }
 
 /// An open regular file; all calls are positional, none moves a shared offset. Dropping it closes, and never syncs.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty without its length")]
 pub trait File: Send + Sync + Debug {
     /// Reads from `offset` until `buf` is full or the file ends; returns how many bytes, short only at the end.
     ///
@@ -193,10 +194,6 @@ pub trait File: Send + Sync + Debug {
     ///
     /// # Errors
     /// `Device`.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "nobody asks a file whether it is empty without its length"
-    )]
     fn len(&self) -> Result<u64, DiskError>;
 
     /// Cuts the file or extends it with zeros.

@@ -88,7 +88,6 @@ impl FdBudget {
     ///
     /// # Panics
     /// If `n` is more than the common share will ever have.
-    #[must_use]
     pub fn acquire(self: &Arc<Self>, n: NonZeroUsize) -> Permit {
         assert!(n.get() <= self.common_limit(), "{n} permits asked of {:?}", self.limit);
         self.acquire_class(n.get(), Class::Common)
@@ -99,7 +98,6 @@ impl FdBudget {
     ///
     /// # Panics
     /// If `n` is more than the limit.
-    #[must_use]
     pub fn acquire_reserved(self: &Arc<Self>, n: NonZeroUsize) -> Permit {
         assert!(n.get() <= self.limit.total, "{n} permits asked of {:?}", self.limit);
         self.acquire_class(n.get(), Class::Reserved)
@@ -313,3 +311,7 @@ impl Drop for Permit {
         self.budget.release(self.share);
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -60,7 +60,6 @@ impl Held {
     }
 
     /// The parts; drop the file before the permit.
-    #[must_use]
     pub fn into_parts(self) -> (Arc<dyn File>, Permit) {
         (self.file, self.permit)
     }
@@ -201,3 +200,11 @@ impl Idle {
         files
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests;

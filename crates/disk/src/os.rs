@@ -282,7 +282,7 @@ fn stat_of(stat: Stat) -> FileStat {
     FileStat {
         kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
         len: u64::try_from(stat.st_size).unwrap_or(0),
-        link_count: stat.st_nlink as u64,
+        link_count: stat.st_nlink,
         id: id_of(&stat),
     }
 }
