@@ -1,7 +1,5 @@
 //! What can go wrong, one enum a verb; each says what is durable and whether trying again makes sense.
 
-use std::sync::Arc;
-
 use disk::DiskError;
 use wal_format::{Seq, SegmentId};
 
@@ -12,6 +10,14 @@ pub enum LogError {
     /// A setting cannot be.
     #[error(transparent)]
     Settings(#[from] crate::SettingsError),
+    /// The largest record does not fit into the room.
+    #[error("a record of record_bytes_max takes {needed} bytes, the room has {limit}")]
+    RoomTooSmall {
+        /// Bytes the largest record takes.
+        needed: usize,
+        /// The room's limit.
+        limit: usize,
+    },
 }
 
 /// Why an append was refused. The payload was not taken; no seq was used.
@@ -86,7 +92,7 @@ pub enum CommitError {
     #[error("records are kept in memory, the disk refused for now: {source}")]
     Stalled {
         /// What the disk said.
-        source: Arc<DiskError>,
+        source: DiskError,
     },
     /// The records were given up, and no byte of them can come back.
     #[error("records {first}..{end} were not written")]
@@ -96,7 +102,7 @@ pub enum CommitError {
         /// The seq after the last.
         end: Seq,
         /// What the disk said, if it was the disk.
-        source: Option<Arc<DiskError>>,
+        source: Option<DiskError>,
     },
     /// The records were given up, and after a crash some may be there and some not.
     #[error("records {first}..{end} may or may not be stored")]
@@ -108,9 +114,9 @@ pub enum CommitError {
         /// The last segment they were written to.
         segment: Option<SegmentId>,
         /// What the disk said, if it was the disk.
-        source: Option<Arc<DiskError>>,
+        source: Option<DiskError>,
     },
-    /// The log was closed before this.
+    /// The log was closed, or its last handle dropped, before this.
     #[error("the log is closed")]
     Closed,
 }

@@ -1,15 +1,17 @@
-//! What a log tells its surroundings. It is not a message bus: three calls, each made outside every short lock.
+//! What a log tells its surroundings. It is not a message bus: four calls, each made outside every short lock.
 //!
 //! Order at a rotation: `readable(old end)`, then `rotated`, and only then the first batch of the new segment is
 //! published (`readable` again). A listener that stores what it is told never reads a seq from the wrong segment.
 
-use wal_format::{Seq, SegmentId, StreamId};
+use wal_format::{Instant, Seq, SegmentId, StreamId};
 
 /// Told by a log of what its surroundings may have to act on. Implementations must not block and must not call back
 /// into the log.
 pub trait Events: Send + Sync {
     /// Somebody waits for a commit, or a limit was reached: put the stream on its lane. Called often; coalesce.
     fn enlist(&self, stream: StreamId);
+    /// A batch was begun: call [`Log::commit`](crate::Log::commit) at `at`, unless somebody did before.
+    fn due(&self, _stream: StreamId, _at: Instant) {}
     /// Records below `end` may be read now.
     fn readable(&self, stream: StreamId, end: Seq);
     /// The segment that was open ends at `old_end`, for good; `new_open` is the one being or to be written.

@@ -15,34 +15,45 @@
 
 mod batch;
 mod classify;
+mod commit;
 mod context;
 mod counters;
+mod ends;
 mod error;
 mod events;
+mod gate;
 mod log;
 mod machine;
+mod pool;
 mod read;
+mod record;
 mod recover;
 mod retire;
 mod room;
 mod scan;
 mod segments;
 mod settings;
+mod stall;
 mod sync;
 mod tags;
+mod tail;
 mod ticket;
+mod wait;
 mod word;
 
 pub use classify::Row;
 pub use context::StoreContext;
 pub use counters::Counters;
+pub use ends::Ends;
 pub use error::{AppendError, CommitError, LogError};
 pub use events::{Events, NoEvents};
-pub use log::{Ends, Log, Progress, Record, Want};
+pub use log::{Log, Progress, Want};
+pub use machine::DurableEnd;
 pub use read::{
     Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod, RecordRef, Records,
     Run,
 };
+pub use record::Record;
 pub use recover::{Evidence, QUARANTINE_DIR, RecoverError, Recovery, RecoveryReport, recover};
 pub use retire::{RetireError, RetirePoint};
 pub use room::Room;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wal_format::SEGMENT_HEADER_BYTES;
+use wal_format::{BATCH_HEADER_BYTES, FRAMES_BYTES_MAX, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES, frame_bytes};
 
 /// How safe a record is, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -105,7 +105,44 @@ impl Settings {
     /// # Errors
     /// Names the first field that cannot be.
     pub fn validate(&self) -> Result<(), SettingsError> {
-        let _ = SEGMENT_HEADER_BYTES;
-        todo!()
+        let refuse = |field, problem| Err(SettingsError { field, problem });
+        let segment_least = SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES + frame_bytes(0);
+        if self.segment_bytes_max < segment_least as u64 {
+            return refuse("segment_bytes_max", "must hold the segment's header and a batch (4,176 bytes)");
+        }
+        if self.segment_age_max == Some(Duration::ZERO) {
+            return refuse("segment_age_max", "must be longer than 0; leave it out for no limit");
+        }
+        if self.record_bytes_max > PAYLOAD_BYTES_MAX {
+            return refuse("record_bytes_max", "must be at most 256 MiB, the format's limit");
+        }
+        if self.batch_bytes_max < frame_bytes(self.record_bytes_max) {
+            return refuse("batch_bytes_max", "must hold a record of record_bytes_max and its 16-byte head");
+        }
+        if self.batch_bytes_max as u64 > u64::from(FRAMES_BYTES_MAX / 2) {
+            return refuse("batch_bytes_max", "must be at most 512 MiB");
+        }
+        if self.batch_records_max == 0 {
+            return refuse("batch_records_max", "must be at least 1");
+        }
+        if self.commit_interval == Duration::ZERO {
+            return refuse("commit_interval", "must be longer than 0");
+        }
+        if self.sync == SyncSetting::Every(Duration::ZERO) {
+            return refuse("sync", "the interval must be longer than 0; use EachBatch to sync with each batch");
+        }
+        if self.unsynced_bytes_max == 0 {
+            return refuse("unsynced_bytes_max", "must be at least 1");
+        }
+        if self.retry_after == Duration::ZERO {
+            return refuse("retry_after", "must be longer than 0");
+        }
+        if self.probe_after == Duration::ZERO {
+            return refuse("probe_after", "must be longer than 0");
+        }
+        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

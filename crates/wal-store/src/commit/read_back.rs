@@ -1,0 +1,58 @@
+//! What a failed file holds and memory does not: batches that were written, told as `Written`, and not yet synced. They
+//! are read back, each verified by its checksum, and written again elsewhere just as they are.
+
+use wal_format::{Now, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, read_batch};
+
+use super::Committer;
+use crate::batch::Batch;
+use crate::log::Shared;
+use crate::machine::{Meta, Reply};
+
+impl Committer {
+    /// Puts the batches of a range of the failed file in front of those in flight. What cannot be read is given up: its
+    /// waiters are told now.
+    pub(super) fn read_back(&mut self, log: &Shared, from: u64, to: u64, first: Seq) -> Reply {
+        let from = from.max(SEGMENT_HEADER_BYTES as u64);
+        let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
+        let read = self.file.as_ref().and_then(|held| held.read_at(&mut bytes, from).ok()).unwrap_or(0);
+        bytes.truncate(read);
+        let batches = verified(&log.ctx.identity, &bytes, from, first);
+        let end = batches.last().map_or(first, |batch| batch.end);
+        self.fail_unsynced(end, None, None);
+        let metas = batches.iter().map(|batch| Meta {
+            first: batch.first,
+            end: batch.end,
+            frames_bytes: batch.frames_bytes as u64,
+        });
+        let metas = metas.collect();
+        for batch in batches.into_iter().rev() {
+            self.in_flight.push_front(batch);
+        }
+        Reply::ReadBack { metas }
+    }
+}
+
+/// The batches that stand in `bytes`, from `first` on, up to the first that does not verify.
+fn verified(identity: &StreamIdentity, bytes: &[u8], offset: u64, first: Seq) -> Vec<Batch> {
+    let mut batches = Vec::new();
+    let (mut at, mut expected) = (0_usize, first);
+    while let Some(Ok(view)) = bytes.get(at..).filter(|rest| !rest.is_empty()).map(|rest| read_batch(identity, rest)) {
+        let header = view.header();
+        if header.first_seq < expected {
+            break;
+        }
+        batches.push(Batch {
+            first: header.first_seq,
+            end: header.end_seq(),
+            frames_bytes: view.frames_bytes().len(),
+            chunks: vec![view.frames_bytes().to_vec()],
+            opened: Now { wall: header.append_time, ..Now::default() },
+            touched: true,
+            ..Batch::default()
+        });
+        expected = header.end_seq();
+        let end = header.end_offset(offset + at as u64);
+        at = usize::try_from(end - offset).unwrap_or(usize::MAX);
+    }
+    batches
+}

@@ -1,0 +1,139 @@
+//! Blocking waits: for a ticket's level, and for room. A blocked waiter commits by itself when nobody else does, so a
+//! log is live without lanes.
+//!
+//! ```text
+//!   known? ─► yes: done
+//!   gate free? ─► commit inline, again
+//!   register on the word ─► known? gate free? ─► enlist, sleep until anything happens, again
+//! ```
+
+use std::sync::Arc;
+
+use wal_format::{Instant, Now, Seq};
+
+use crate::log::Shared;
+use crate::machine::{Ask, RoundEnd};
+use crate::record::Record;
+use crate::sync::{Cell, lock};
+use crate::word::Word;
+use crate::{AppendError, CommitError, Level, Ticket};
+
+impl Shared {
+    /// Blocks until `word` settles for `level`, or the disk refuses.
+    pub(crate) fn wait_for(&self, word: &Word, end: Seq, level: Level, now: Now) -> Result<(), CommitError> {
+        if level == Level::Durable {
+            self.ends.want_durable(end);
+        }
+        let stalls_seen = self.stall.seen();
+        let mut now = now;
+        let mut registered = None;
+        loop {
+            if let Some(outcome) = word.outcome(level) {
+                return outcome;
+            }
+            if let Some(error) = self.stall.since(stalls_seen) {
+                return Err(error);
+            }
+            if self.gate.try_enter() {
+                self.counts.inline_commits.add(1);
+                registered = None;
+                match self.run_rounds(now, Ask::default()) {
+                    RoundEnd::Clean { .. } | RoundEnd::GaveUp(_) | RoundEnd::IdsUsedUp => {}
+                    RoundEnd::Stalled(source) | RoundEnd::Paused(source) => {
+                        return word.outcome(level).unwrap_or(Err(CommitError::Stalled { source }));
+                    }
+                    RoundEnd::Backoff { at, .. } => {
+                        let seen = word.register();
+                        if word.outcome(level).is_none() {
+                            word.sleep(seen, Some(at.saturating_since(now.instant)));
+                        }
+                        now = later(now, at);
+                    }
+                }
+                continue;
+            }
+            match registered.take() {
+                None => registered = Some(word.register()),
+                Some(seen) => {
+                    self.ctx.events.enlist(self.ctx.identity.stream);
+                    word.sleep(seen, None);
+                }
+            }
+        }
+    }
+
+    /// Rounds until the log is clean or the disk refuses; back-offs are slept through. Blocks while others commit.
+    pub(crate) fn drive(&self, now: Now, ask: Ask) -> Result<(), CommitError> {
+        let mut now = now;
+        loop {
+            self.gate.enter();
+            let end = self.run_rounds(now, ask);
+            match end {
+                RoundEnd::Backoff { at, .. } => {
+                    // Nobody wakes this cell: a sleep, measured by the kernel.
+                    Cell::new(0).wait(0, Some(at.saturating_since(now.instant)));
+                    now = later(now, at);
+                }
+                end => return self.outcome_of(end),
+            }
+        }
+    }
+
+    /// A round's end as the answer to whoever asked for the round.
+    pub(crate) fn outcome_of(&self, end: RoundEnd) -> Result<(), CommitError> {
+        match end {
+            RoundEnd::Clean { .. } => Ok(()),
+            RoundEnd::Stalled(source) | RoundEnd::Paused(source) | RoundEnd::Backoff { error: source, .. } => {
+                Err(CommitError::Stalled { source })
+            }
+            RoundEnd::GaveUp(source) => {
+                let gave_up = lock(&self.committer).gave_up();
+                Err(gave_up.unwrap_or(CommitError::Stalled { source }))
+            }
+            RoundEnd::IdsUsedUp => {
+                let gave_up = lock(&self.committer).gave_up();
+                gave_up.map_or(Ok(()), Err)
+            }
+        }
+    }
+
+    /// Appends; without room commits, or waits until another stream gave some back.
+    pub(crate) fn append_waiting(&self, record: &Record<'_>, now: Now) -> Result<Ticket, AppendError> {
+        loop {
+            match self.append(record, now) {
+                Err(AppendError::Busy { .. }) => {}
+                settled => return settled,
+            }
+            let registered = self.ctx.room.register();
+            match self.append(record, now) {
+                Err(AppendError::Busy { .. }) => {}
+                settled => return settled,
+            }
+            if self.holds_room() && self.gate.try_enter() {
+                if let RoundEnd::Clean { .. } = self.run_rounds(now, Ask::default()) {
+                    continue;
+                }
+                // The disk refuses: whoever gets it to work again gives room back.
+            }
+            self.ctx.room.sleep(registered);
+        }
+    }
+}
+
+fn later(now: Now, at: Instant) -> Now {
+    Now { instant: now.instant.max(at), ..now }
+}
+
+/// Wakes itself: a log that is dropped settles what it took.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let last = lock(&self.tail).last;
+        if lock(&self.tail).open.is_empty() && lock(&self.tail).full.is_empty() {
+            return;
+        }
+        // Best effort: nobody is left to be told, and the words tell the tickets.
+        let _ = self.drive(last, Ask { durable: true, ..Ask::default() });
+        let words: Vec<Arc<Word>> = lock(&self.tail).words().cloned().collect();
+        words.iter().for_each(|word| word.failed(CommitError::Closed, &mut Vec::new()));
+    }
+}
