@@ -192,6 +192,9 @@ fn a_poll_is_on_the_grid_and_within_push_back() {
     assert_eq!(then, Then::DueNow(2, 20));
 }
 
+/// Something that happens to the cache; how many pool turns it says became due.
+type Happening = fn(&mut Cache) -> usize;
+
 #[test]
 fn every_event_does_to_the_due_the_sleeping_and_the_failing_what_the_table_says() {
     let due = || {
@@ -206,7 +209,7 @@ fn every_event_does_to_the_due_the_sleeping_and_the_failing_what_the_table_says(
         let _ = cache.end_turn(lease, failed(15), NOW, &at(20));
         cache
     };
-    let events: [(&str, fn(&mut Cache) -> usize); 6] = [
+    let events: [(&str, Happening); 6] = [
         ("signal", |c| c.signal(STREAM, LATER).pool_count),
         ("rotate", |c| c.rotated(STREAM, seq(20), segment(3), LATER).pool_count),
         ("seek", |c| c.seek(KEY, seq(16), LATER).pool_count),
@@ -333,6 +336,25 @@ fn time_tells_a_pull_consumer_once_and_the_pool_as_long_as_it_is_due() {
     assert!(cache.lease_key(key(1), NOW, &at(20)).is_some(), "told is due, whatever its watch says");
     assert_eq!(cache.lease(after(1), &at(20)).map(|lease| lease.key), Some(key(2)));
     assert_eq!(cache.next_due(), None);
+}
+
+#[test]
+fn a_busy_pool_does_not_hide_the_end_of_a_back_off() {
+    let mut cache = cache(Policy::Signal);
+    for (n, mode) in [(1, Mode::Pull), (2, Mode::Pool), (3, Mode::Pool)] {
+        let _ = cache.attach(key(n), seq(11), mode, NOW);
+    }
+    let failing = cache.lease_key(key(1), NOW, &at(20)).expect("due");
+    let _ = cache.end_turn(failing, failed(11), NOW, &at(20));
+    let failing = cache.lease_key(key(2), after(1), &at(20)).expect("due");
+    let _ = cache.end_turn(failing, failed(11), after(1), &at(20));
+    assert_eq!(cache.next_due(), Some(NOW), "the third has been due since it was attached");
+    assert_eq!(cache.next_timer(NOW), Some(after(1)), "the first waits to be told");
+    assert_eq!(cache.next_timer(after(3)), Some(after(1)), "however late its timer comes");
+    assert_eq!(cache.wake_due(after(1)).pull, [key(1)]);
+    assert_eq!(cache.next_timer(after(1)), Some(after(2)), "the second's back-off");
+    assert_eq!(cache.next_timer(after(2)), None, "the pool is told that by `has_due`");
+    assert!(cache.has_due(after(2)));
 }
 
 #[test]

@@ -12,8 +12,9 @@
 //! Every operation is O(log n) but the count.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
-use wal_format::Instant;
+use wal_format::{ConsumerId, Instant, StreamId};
 
 use crate::types::{Key, Mode};
 
@@ -25,6 +26,8 @@ pub(crate) struct Slot {
 }
 
 type Line = BTreeSet<(Slot, Key)>;
+
+const KEY_MAX: Key = Key::new(StreamId::new(u64::MAX), ConsumerId::new(u64::MAX));
 
 #[derive(Default, Debug)]
 #[cfg_attr(test, derive(Clone))]
@@ -83,6 +86,14 @@ impl Dues {
 
     pub(crate) fn next(&self) -> Option<Instant> {
         let firsts = [self.ready.first(), self.timed.first(), self.waiting.first()];
+        firsts.into_iter().flatten().map(|(slot, _)| slot.at).min()
+    }
+
+    /// The first instant that needs a timer: of the pool's turns one that is not due yet, of the pull consumers one that
+    /// was not told yet.
+    pub(crate) fn next_timer(&self, now: Instant) -> Option<Instant> {
+        let passed = (Bound::Excluded((Slot { at: now, order: u64::MAX }, KEY_MAX)), Bound::Unbounded);
+        let firsts = [self.timed.range(passed).next(), self.waiting.first()];
         firsts.into_iter().flatten().map(|(slot, _)| slot.at).min()
     }
 

@@ -66,7 +66,7 @@
 //! - What is returned as [`Woken`] is carried out after unlocking: wake min(`pool_count`, parked) workers and each pull
 //!   consumer, and keep a wake-up that finds a worker between its look and its park. Whoever takes a lease wakes one
 //!   more while [`Cache::has_due`] and nobody else looks.
-//! - Whoever keeps the timer sleeps until [`Cache::next_due`], calls [`Cache::wake_due`], and looks again whenever a
+//! - Whoever keeps the timer calls [`Cache::wake_due`], then sleeps until [`Cache::next_timer`], and looks again whenever a
 //!   [`TurnEnd::due`] is earlier.
 //! - Under [`Policy::Poll`] the cell is not used: the closure is a plain load and the writer calls `rotated` alone.
 //!

@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// What became due by the passing of time alone. Whoever keeps the timer calls this when [`next_due`](Self::next_due)
-    /// has come. Pull consumers are named once; pool turns are all that are due, told before or not. Linear in both.
+    /// or [`next_timer`](Self::next_timer) has come. Pull consumers are named once; pool turns are all that are due, told before or not. Linear in both.
     pub fn wake_due(&mut self, now: Instant) -> Woken {
         let mut woken = Woken::default();
         for key in self.dues.told(now) {
@@ -74,10 +74,20 @@ impl Cache {
     }
 
     /// The earliest instant at which a pool turn is due, or a pull consumer that nobody told yet. It lies in the past if
-    /// one is due already. `None`: no timer is needed.
+    /// one is due already. `None`: an idle queue. For a single-threaded driver; threads want
+    /// [`next_timer`](Self::next_timer).
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.dues.next()
+    }
+
+    /// The earliest instant for which somebody must keep a timer, because time alone will make someone due: unlike
+    /// [`next_due`](Self::next_due) it does not see the pool's turns that are due at `now`, which the workers take one
+    /// after the other, so a busy pool does not hide a back-off that ends. It lies in the past only if a pull consumer
+    /// waits for [`wake_due`](Self::wake_due). `None`: no timer is needed.
+    #[must_use]
+    pub fn next_timer(&self, now: Instant) -> Option<Instant> {
+        self.dues.next_timer(now)
     }
 
     /// How many pool turns are due. Linear in those that came due by time; to know whether any is,

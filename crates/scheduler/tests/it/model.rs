@@ -231,6 +231,14 @@ impl Model {
         self.consumers.values().filter(|c| !told(c)).filter_map(|c| c.due).map(|(at, _)| at).min()
     }
 
+    fn next_timer(&self) -> Option<Instant> {
+        let later = |c: &&Consumer| match c.mode {
+            Mode::Pool => !self.is_due(c),
+            Mode::Pull => c.doing != Doing::Due,
+        };
+        self.consumers.values().filter(later).filter_map(|c| c.due).map(|(at, _)| at).min()
+    }
+
     fn wake_due(&mut self) -> Woken {
         let waits = |c: &Consumer| c.mode == Mode::Pull && c.doing != Doing::Due && self.is_due(c);
         let mut keys: Vec<Key> =
@@ -475,6 +483,7 @@ impl Pair {
             assert_eq!(seen, (phase, state, expected.reading, expected.at, expected.failures), "{key}");
         }
         assert_eq!(self.cache.next_due(), self.model.next_due());
+        assert_eq!(self.cache.next_timer(self.model.now), self.model.next_timer());
         assert_eq!(self.cache.due_count(self.model.now), self.model.due_count());
         assert_eq!(self.cache.has_due(self.model.now), self.model.due_count() > 0);
     }
