@@ -9,7 +9,7 @@
 
 use crate::{
     DecodeError, FRAME_HEAD_BYTES, Seq, StreamId, StreamIdentity, WallTime,
-    checksum::{StreamSeed, crc},
+    checksum::{StreamSeed, crc, seed_at},
     layout::{Fields, Layout, is_sealed, one_bit_neighbour},
 };
 use core::ops::BitOr;
@@ -87,7 +87,7 @@ impl BatchHeader {
     pub fn encode(&self, identity: &StreamIdentity) -> [u8; BATCH_HEADER_BYTES] {
         debug_assert!(self.is_well_formed(), "a header that no reader accepts: {self:?}");
         debug_assert!(self.stream == identity.stream, "a batch of another stream: {self:?}");
-        let seed = StreamSeed::of(identity.incarnation).at(self.first_seq);
+        let seed = seed_at(identity, self.first_seq);
         Layout::new()
             .put(&MAGIC)
             .put(&[VERSION, self.codec])

@@ -17,6 +17,7 @@ fn a_seed_is_the_checksum_of_incarnation_and_seq() {
     let mut bytes = IDENTITY.incarnation.get().to_le_bytes().to_vec();
     bytes.extend_from_slice(&77_u64.to_le_bytes());
     assert_eq!(StreamSeed::of(IDENTITY.incarnation).at(Seq::new(77)), crc(0, &bytes));
+    assert_eq!(seed_at(&IDENTITY, Seq::new(77)), crc(0, &bytes));
 }
 
 #[test]

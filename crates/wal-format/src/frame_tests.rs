@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    layout::flip,
+    layout::{Layout, flip},
     testing::{IDENTITY, forge_payload, seed},
 };
 use std::collections::HashSet;

@@ -154,10 +154,9 @@ impl core::iter::FusedIterator for Frames<'_> {}
 /// and goes on searching one byte further.
 #[must_use]
 pub fn find_batch(identity: &StreamIdentity, bytes: &[u8], from: usize) -> Option<(usize, BatchHeader)> {
-    let [first, ..] = MAGIC;
     let mut at = from;
     loop {
-        at += find_byte(bytes.get(at..)?, first)?;
+        at += find_magic(bytes.get(at..)?)?;
         if let Ok(header) = BatchHeader::decode(bytes.get(at..)?, identity) {
             return Some((at, header));
         }
@@ -165,18 +164,23 @@ pub fn find_batch(identity: &StreamIdentity, bytes: &[u8], from: usize) -> Optio
     }
 }
 
-/// The index of the first `byte`, looked for in blocks that the compiler turns into vector instructions.
-fn find_byte(bytes: &[u8], byte: u8) -> Option<usize> {
+/// The index of the first magic number. Blocks are looked over for its first two bytes by code that vectorizes.
+fn find_magic(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 64;
-    let mut skipped = 0;
-    for block in bytes.chunks(BLOCK) {
-        let hits = block.iter().fold(false, |hits, other| hits | (*other == byte));
-        if hits {
-            return block.iter().position(|other| *other == byte).map(|at| skipped + at);
+    let [first, second, ..] = MAGIC;
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..)?;
+        let (_, shifted) = rest.split_first()?;
+        let pairs = rest.iter().zip(shifted).take(BLOCK);
+        if pairs.fold(false, |hit, (one, two)| hit | ((*one == first) & (*two == second))) {
+            let found = rest.windows(MAGIC.len()).take(BLOCK).position(|window| *window == MAGIC);
+            if let Some(index) = found {
+                return Some(at + index);
+            }
         }
-        skipped += block.len();
+        at += BLOCK;
     }
-    None
 }
 
 #[cfg(test)]

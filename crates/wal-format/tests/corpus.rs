@@ -1,4 +1,5 @@
 //! Replays the kept fuzzing corpus, and every prefix of its small files, so that what a fuzzer once found stays found.
+#![expect(clippy::disallowed_methods, reason = "the corpus is read from the source tree")]
 
 use std::{fs, path::Path};
 
