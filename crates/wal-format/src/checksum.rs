@@ -92,15 +92,34 @@ impl StreamSeed {
 
 /// The seed from which `bytes` lead to `sum`.
 pub(crate) fn unwind(sum: u32, bytes: &[u8]) -> u32 {
-    let mut state = !sum;
-    for byte in bytes.iter().rev() {
-        for _ in 0..8 {
+    !bytes.iter().rev().fold(!sum, |state, byte| before_zero(state) ^ u32::from(*byte))
+}
+
+/// The state that a zero byte turned into `state`.
+#[inline]
+fn before_zero(state: u32) -> u32 {
+    let [.., top] = state.to_le_bytes();
+    state << 8 ^ BEFORE.get(usize::from(top)).copied().unwrap_or_default()
+}
+
+/// [`before_zero`] of each value of the top byte alone.
+const BEFORE: [u32; 256] = before_table();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn before_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut top = 0;
+    while top < 256_u32 {
+        let (mut state, mut bit) = (top << 24, 0);
+        while bit < 8 {
             // Shifting right drops a one exactly if the polynomial was added, and its top bit shows that.
             state = if state >> 31 == 1 { (state ^ POLYNOMIAL) << 1 | 1 } else { state << 1 };
+            bit += 1;
         }
-        state ^= u32::from(*byte);
+        table[top as usize] = state;
+        top += 1;
     }
-    !state
+    table
 }
 
 /// Which one bit of `covered_bytes` bytes, or of the checksum behind them, explains `stored ^ computed`; `None` if no one does.
@@ -115,10 +134,9 @@ pub(crate) fn locate_flip(stored: u32, computed: u32, covered_bytes: usize) -> O
     if syndrome == 0 {
         return None;
     }
-    // `unwind` takes complemented values: its zero is the state of no difference.
     let mut difference = syndrome;
     for byte in (0..covered_bytes).rev() {
-        difference = !unwind(!difference, &[0]);
+        difference = before_zero(difference);
         if difference < 256 && difference.is_power_of_two() {
             return Some(byte * 8 + difference.trailing_zeros() as usize);
         }

@@ -14,7 +14,7 @@ use crate::{
     StreamIdentity, Tag, WallTime, batch_checksum,
     checksum::StreamSeed,
     checksum::crc,
-    encode_frame, find_batch,
+    encode_frame, find_batch, flipped_bit,
     layout::{Fields, flip},
     read_batch, salvage,
 };
@@ -123,10 +123,14 @@ fn as_a_script(data: &[u8]) {
         "a cut batch is not all here"
     );
     let bits = bytes.len() * 8;
-    flip(&mut bytes, flip_at % bits);
+    let flip_at = flip_at % bits;
+    flip(&mut bytes, flip_at);
     let header_here = read_flipped_header(&bytes);
     assert_eq!(header_here, header, "one flipped bit never costs a header");
-    let lost = check_salvage(&header, bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default());
+    let frames = bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default();
+    let in_frames = flip_at.checked_sub(BATCH_HEADER_BYTES * 8);
+    assert_eq!(flipped_bit(&IDENTITY, &header, frames), in_frames, "the flipped bit is found");
+    let lost = check_salvage(&header, frames);
     assert!(lost <= 1, "one flipped bit costs one record at most, not {lost}");
 }
 

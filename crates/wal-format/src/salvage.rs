@@ -13,8 +13,8 @@
 //! count, so frames inside payloads (which can only be older) are never mistaken for this batch's.
 
 use crate::{
-    BatchHeader, FRAME_HEAD_BYTES, Frame, FrameKind, Seq, StreamIdentity,
-    checksum::StreamSeed,
+    BatchHeader, FRAME_HEAD_BYTES, Frame, FrameKind, Seq, StreamIdentity, batch_checksum,
+    checksum::{StreamSeed, locate_flip},
     frame::Head,
     layout::{Fields, one_bit_neighbour},
 };
@@ -50,6 +50,31 @@ pub fn salvage<'a>(identity: &StreamIdentity, header: &BatchHeader, frames: &'a 
         end: header.end_seq(),
         rest: frames.get(..header.frames_bytes as usize).unwrap_or(frames),
     }
+}
+
+/// Which one bit of a batch whose checksum does not match is flipped, counted from bit 0 of the first frame's first byte;
+/// `None` if one bit does not explain the mismatch.
+///
+/// One bit is proof of damage: a torn write loses sectors, not bits. (Of torn batches one in 2³² / bits of the record that
+/// was hit looks like this nevertheless; it is then reported as the loss of that record.) `None` too if frames are missing.
+#[must_use]
+pub fn flipped_bit(identity: &StreamIdentity, header: &BatchHeader, frames: &[u8]) -> Option<usize> {
+    let frames = frames.get(..header.frames_bytes as usize)?;
+    let mut lost = 0;
+    for item in salvage(identity, header, frames) {
+        lost += match item {
+            Salvaged::Frame(_) => 0,
+            Salvaged::LostMeta { .. } => 1,
+            Salvaged::Lost { from, to } => from.distance_to(to),
+        };
+        // Cheaper than the search for the bit, and enough to tell most torn batches.
+        if lost > 1 {
+            return None;
+        }
+    }
+    let mut computed = batch_checksum(identity, header.first_seq);
+    computed.update(frames);
+    locate_flip(header.batch_crc, computed.get(), frames.len()).filter(|bit| *bit < frames.len() * 8)
 }
 
 /// Iterator of [`salvage`].

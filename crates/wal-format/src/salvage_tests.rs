@@ -80,7 +80,29 @@ fn a_flip_in_a_head_costs_nothing_and_one_in_a_payload_that_payload() {
             };
         }
         assert_eq!(run(&header, &frames), expected, "bit {bit}");
+        assert_eq!(flipped_bit(&IDENTITY, &header, &frames), Some(bit));
         flip(&mut frames, bit);
+    }
+}
+
+#[test]
+fn torn_and_whole_batches_have_no_flipped_bit() {
+    // S19
+    let (header, frames) = sample();
+    assert_eq!(flipped_bit(&IDENTITY, &header, &frames), None);
+    for length in 0..frames.len() {
+        assert_eq!(flipped_bit(&IDENTITY, &header, &frames[..length]), None, "not all here");
+        let mut torn = frames.clone();
+        torn[length..].fill(0);
+        let bits: u32 = torn.iter().zip(&frames).map(|(torn, whole)| (torn ^ whole).count_ones()).sum();
+        assert_eq!(flipped_bit(&IDENTITY, &header, &torn).is_some(), bits == 1, "zeros from {length} on");
+    }
+    let writes: Vec<Write> = (0..64_u8).map(|n| record(&[n | 0x80; 300])).collect();
+    let (header, bytes) = batch_of(&IDENTITY, FIRST, &writes);
+    for sector in 0..bytes.len() / 512 - 1 {
+        let mut frames = bytes[BATCH_HEADER_BYTES..].to_vec();
+        frames[sector * 512..(sector + 1) * 512].fill(0);
+        assert_eq!(flipped_bit(&IDENTITY, &header, &frames), None, "sector {sector}");
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A version that changes a byte here is another version: it gets a `testdata/v2`, and this test stays (docs/format.md F-8).
 //! `WAL_FORMAT_BLESS=1` writes the files anew.
+#![expect(clippy::unwrap_used, reason = "a test's helper panics like the test")]
 #![expect(clippy::disallowed_methods, reason = "golden files live in the source tree")]
 
 use std::{fs, path::PathBuf};
