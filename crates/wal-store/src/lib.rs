@@ -14,6 +14,8 @@
 //! directory entry are; a file that once failed is never written again; the order of seqs is the order of appends.
 
 mod batch;
+#[cfg(test)]
+mod build;
 mod classify;
 mod commit;
 mod context;

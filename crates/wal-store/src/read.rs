@@ -214,3 +214,7 @@ fn read_segment(
     ctx.files.check_in(&path, held);
     Ok(chunk)
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;
