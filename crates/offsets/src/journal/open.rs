@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use disk::{Advice, Disk, DiskError, EntryKind, ErrorClass, File, OpenMode};
+use disk::{Advice, Cached, Disk, DiskError, EntryKind, ErrorClass, File, OpenMode};
 use wal_format::JournalHeader;
 
 use super::bodies::Bodies;
@@ -23,6 +23,8 @@ use super::sites;
 const LOOK_TRIES: usize = 16;
 /// No journal file is read or written beyond this, whatever its length says, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Times the cache is asked to drop a file's pages.
+const DROP_TRIES: usize = 3;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
@@ -217,10 +219,19 @@ fn read_file(disk: &dyn Disk, path: &Path, access: Access) -> Result<Vec<u8>, Di
 fn drop_cache(file: &dyn File) -> Result<(), DiskError> {
     // A first error may be an earlier life's, told once; the pages it was about are clean now and can be dropped.
     file.sync_data(sites::OPEN).or_else(|_| file.sync_data(sites::OPEN))?;
-    match file.advise(Advice::DropCache, 0..u64::MAX) {
-        Err(error) if error.class() != ErrorClass::Unsupported => Err(error),
-        _ => Ok(()),
+    let len = file.len()?;
+    for _ in 0..DROP_TRIES {
+        match file.advise(Advice::DropCache, 0..len) {
+            Err(error) if error.class() != ErrorClass::Unsupported => return Err(error),
+            _ => {}
+        }
+        if file.cached(0..len)? != Cached::Some {
+            break;
+        }
     }
+    // Pages that somebody keeps in the cache (a backup reads the file, say) are no reason not to open: the first save
+    // writes all of the state anew, whatever it was read from.
+    Ok(())
 }
 
 fn remove_leftovers(disk: &dyn Disk, report: &mut JournalReport) {

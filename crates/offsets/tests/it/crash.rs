@@ -1,0 +1,108 @@
+//! Power cuts and kills before every call, with every kind of subset surviving.
+
+use std::sync::Arc;
+
+use offsets::Offsets;
+use sim_disk::{Fault, On, SimDisk, Survival};
+
+use crate::support::{QUEUE, SMALL, Step, View, open, run, script, view, views};
+
+const EIO: i32 = 5;
+
+/// Runs the script until the disk stops answering at its `k`-th call; returns how many steps succeeded, or `None` if
+/// the script ended before that call.
+fn run_until(disk: &SimDisk, steps: &[Step], k: u64) -> Option<usize> {
+    disk.plan(Fault::forever(On::Any, k, EIO));
+    let Ok((mut offsets, _)) = Offsets::open_with(Arc::new(disk.clone()), QUEUE, SMALL) else {
+        return Some(0);
+    };
+    let done = steps.iter().take_while(|step| run(&mut offsets, step).is_ok()).count();
+    // Calls whose errors are put off (removals, spares) may have failed too: the cut still is at call k.
+    (disk.call_count() >= k).then_some(done)
+}
+
+fn survivals() -> Vec<Survival> {
+    let mut all = vec![Survival::Nothing, Survival::Everything];
+    all.extend((0..6).map(Survival::Seed));
+    all.extend([1, 2, 3, 5, 8].map(Survival::Prefix));
+    all.extend([0, 1, 2, 3, 5].map(Survival::AllBut));
+    all
+}
+
+fn check(after: &SimDisk, views: &[View], done: usize, what: &str) {
+    let offsets = open(after);
+    let found = view(&offsets);
+    let may_be = views.get(done..(done + 2).min(views.len())).expect("in range");
+    assert!(may_be.contains(&found), "{what}: after {done} steps found {found:#?}");
+}
+
+// S12, S13, S20
+#[test]
+fn a_power_cut_before_any_call_finds_the_last_save_or_the_one_under_way() {
+    let (steps, views) = (script(), views(&script()));
+    let mut cuts = 0;
+    for k in 1.. {
+        let base = SimDisk::new();
+        let Some(done) = run_until(&base, &steps, k) else { break };
+        for survival in survivals() {
+            check(&base.power_cut(&survival), &views, done, &format!("call {k}, {survival:?}"));
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 500, "only {cuts} cuts");
+}
+
+#[test]
+fn a_kill_before_any_call_finds_the_last_save_or_the_one_under_way() {
+    let (steps, views) = (script(), views(&script()));
+    for k in 1.. {
+        let disk = SimDisk::new();
+        let Some(done) = run_until(&disk, &steps, k) else { break };
+        check(&disk.kill(), &views, done, &format!("call {k}"));
+    }
+}
+
+// S13, S20, S23: the second life saves, and is cut too.
+#[test]
+fn two_power_cuts_in_a_row_lose_nothing_that_was_saved() {
+    let (steps, views) = (script(), views(&script()));
+    let more = [Step::Create(9, "x"), Step::Create(9, "y"), Step::Compact];
+    for k in (1..).step_by(5) {
+        let disk = SimDisk::new();
+        let Some(done) = run_until(&disk, &steps, k) else { break };
+        let first = disk.power_cut(&Survival::Seed(k)).snapshot();
+        let undisturbed = SimDisk::from_snapshot(&first);
+        check(&undisturbed, &views, done, &format!("call {k}"));
+        let mut offsets = open(&undisturbed);
+        let mut second_views = vec![view(&offsets)];
+        for step in &more {
+            run(&mut offsets, step).expect("undisturbed");
+            second_views.push(view(&offsets));
+        }
+        for second_k in 1.. {
+            let second = SimDisk::from_snapshot(&first);
+            let Some(done) = run_until(&second, &more, second_k) else { break };
+            let third = second.power_cut(&Survival::Seed(second_k + 1000));
+            check(&third, &second_views, done, &format!("call {k}, then {second_k}"));
+        }
+    }
+}
+
+// I6, FACTS 1 and 2: the failed sync is told once, the next one lies.
+#[test]
+fn a_file_whose_sync_failed_is_never_used_again() {
+    let disk = SimDisk::new();
+    let mut offsets = open(&disk);
+    run(&mut offsets, &Step::Create(1, "a")).expect("saved");
+    let generation = offsets.generation().expect("one");
+    let before = view(&offsets);
+    disk.plan(Fault::once(On::Site(offsets::sites::SAVE), 1, EIO));
+    run(&mut offsets, &Step::Move { consumer: 1, to: 10, of: 1 }).expect_err("the sync fails");
+    assert_eq!(view(&offsets), before, "memory is not ahead of the disk");
+    assert_eq!(offsets.generation(), None);
+    run(&mut offsets, &Step::Move { consumer: 1, to: 20, of: 1 }).expect("a new generation");
+    assert!(offsets.generation().expect("one") > generation);
+    let saved = view(&offsets);
+    assert_eq!(view(&open(&disk.power_cut(&Survival::Nothing))), saved);
+    assert_eq!(view(&open(&disk.kill())), saved);
+}
