@@ -133,3 +133,7 @@ impl fmt::Display for StreamIdentity {
         write!(f, "queue {} stream {} incarnation {}", self.queue, self.stream, self.incarnation)
     }
 }
+
+#[cfg(test)]
+#[path = "ids_tests.rs"]
+mod tests;

@@ -106,3 +106,7 @@ pub struct Now {
     /// For what people read and what files keep.
     pub wall: WallTime,
 }
+
+#[cfg(test)]
+#[path = "time_tests.rs"]
+mod tests;
