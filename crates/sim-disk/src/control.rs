@@ -152,7 +152,6 @@ impl SimDisk {
     }
 
     /// Closes a gate: matching calls stop before they do anything, until it is released or dropped.
-    #[must_use]
     pub fn hold(&self, on: On) -> Gate {
         let mut world = self.machine.lock();
         let id = world.next_gate;

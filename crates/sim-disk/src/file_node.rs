@@ -204,7 +204,7 @@ impl FileNode {
         self.lost.split_off(&first_free);
         self.stuck.split_off(&first_free);
         self.resident.split_off(&len.div_ceil(PAGE_BYTES));
-        if len % SECTOR_BYTES != 0 {
+        if !len.is_multiple_of(SECTOR_BYTES) {
             self.touch(len / SECTOR_BYTES, order);
         }
         // What the medium still has up there is zeros once this is synced.

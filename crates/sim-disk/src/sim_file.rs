@@ -121,7 +121,9 @@ impl File for SimFile {
         let order = world.next_order();
         let file = world.tree.file_mut(self.ino).map_err(|errno| call.error(errno))?;
         if let Some(Effect::Error { errno, .. }) = entered.effect {
-            file.sync_failed(&covered, |sector| seed != 0 && mix(seed ^ mix(order) ^ sector) % 4 == 0);
+            file.sync_failed(&covered, |sector| {
+                seed != 0 && mix(seed ^ mix(order) ^ sector).is_multiple_of(4)
+            });
             return Err(call.error(errno));
         }
         file.synced(&covered);

@@ -215,10 +215,11 @@ impl World {
         for fault in &mut self.faults {
             // All plans count, also those that come after the one that fires.
             let effect = fault.meet(call);
+            // An interrupted call is repeated; the caller sees nothing of it.
+            let effect = effect.filter(|effect| !matches!(effect, Effect::Error { errno: EINTR, .. }));
             met = met.or(effect);
         }
-        // An interrupted call is repeated; the caller sees nothing of it.
-        met.filter(|effect| !matches!(effect, Effect::Error { errno: EINTR, .. }))
+        met
     }
 }
 

@@ -93,7 +93,10 @@ fn a_file_checked_in_never_leaves_a_waiter_asleep() {
 // S47
 #[test]
 fn a_wish_for_two_and_a_wish_for_one_both_come_true() {
-    loom::model(|| {
+    // Three threads: all interleavings of up to two preemptions.
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
         let budget = budget(2, 0);
         let cache = FileCache::new(Arc::clone(&budget));
         let file = held(&budget);
