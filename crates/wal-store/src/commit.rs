@@ -141,7 +141,7 @@ impl Committer {
                     return end;
                 }
                 Step::Take => Ok(self.take(log, ask)),
-                Step::Create { segment, .. } => self.create(log, segment),
+                Step::Create { segment } => self.create(log, segment),
                 Step::Open { segment } => self.open(log, segment),
                 Step::Write(write) => self.write(log, now, &write),
                 Step::SyncFile(site) => self.with_file(|file| file.sync_data(site)).inspect(|_| log.counts.syncs.add(1)),

@@ -30,9 +30,11 @@ pub(crate) struct SharedEnds {
 }
 
 impl SharedEnds {
-    pub(crate) fn new(next: Seq) -> Self {
-        let at = || AtomicU64::new(next.get());
-        Self { appended: at(), written: at(), durable: at(), readable: at(), want_durable: at() }
+    /// Everything stored ends at `end`; the first new seq is `next`.
+    pub(crate) fn new(end: Seq, next: Seq) -> Self {
+        let at = || AtomicU64::new(end.get());
+        let appended = AtomicU64::new(next.get());
+        Self { appended, written: at(), durable: at(), readable: at(), want_durable: at() }
     }
 
     /// Read in the order that keeps the invariant visible while others publish.

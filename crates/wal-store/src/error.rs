@@ -10,6 +10,9 @@ pub enum LogError {
     /// A setting cannot be.
     #[error(transparent)]
     Settings(#[from] crate::SettingsError),
+    /// The stream's seqs are used up.
+    #[error("no seq is left in this stream")]
+    SeqsUsedUp,
     /// The largest record does not fit into the room.
     #[error("a record of record_bytes_max takes {needed} bytes, the room has {limit}")]
     RoomTooSmall {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
-use wal_format::{Instant, Now, Tag, frame_bytes};
+use wal_format::{Instant, Now, Seq, Tag, frame_bytes};
 
 use crate::commit::Committer;
 use crate::counters::Counts;
@@ -24,7 +24,7 @@ use crate::sync::lock;
 use crate::tags::TagSet;
 use crate::tail::{Tail, TailState};
 use crate::{
-    AppendError, CommitError, Counters, DurableEnd, Ends, LogError, OwnedTag, Recovery, SegmentList, Settings,
+    AppendError, CommitError, Counters, DurableEnd, Ends, LogError, OwnedTag, ReadLevel, Recovery, SegmentList, Settings,
     StoreContext, Ticket,
 };
 
@@ -88,10 +88,11 @@ impl Log {
         if needed > limit {
             return Err(LogError::RoomTooSmall { needed, limit });
         }
+        let next = first_seq(recovery, &settings).ok_or(LogError::SeqsUsedUp)?;
         let machine = Machine::new(
             settings.clone(),
             Start {
-                next_seq: recovery.next_seq,
+                end: recovery.next_seq,
                 prev_seq: recovery.prev_seq,
                 next_segment: recovery.next_segment,
                 predecessor: recovery.predecessor,
@@ -99,10 +100,10 @@ impl Log {
         );
         let shared = Arc::new_cyclic(|me| Shared {
             segments: Mutex::new(recovery.segments.clone()),
-            ends: SharedEnds::new(recovery.next_seq),
+            ends: SharedEnds::new(recovery.next_seq, next),
             durable_end: Mutex::new(machine.durable()),
             tags: Mutex::new(TagSet::from_tags(&recovery.tags)),
-            tail: Mutex::new(Tail::new(recovery.next_seq)),
+            tail: Mutex::new(Tail::new(next)),
             gate: Gate::new(),
             committer: Mutex::new(Committer::new(machine)),
             stall: Stall::default(),
@@ -253,6 +254,14 @@ impl Log {
 
     fn progress(&self) -> Progress {
         Progress { ends: self.ends(), due: self.due() }
+    }
+}
+
+/// A stream whose readers see what is only written never gives a seq again that the last run may have shown.
+fn first_seq(recovery: &Recovery, settings: &Settings) -> Option<Seq> {
+    match settings.read_level {
+        ReadLevel::Durable => Some(recovery.next_seq),
+        ReadLevel::Written => recovery.next_seq.checked_add(recovery.shown_unsynced_max),
     }
 }
 

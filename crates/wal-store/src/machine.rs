@@ -76,7 +76,7 @@ pub(crate) enum Step {
     /// Move what is open into the queue with [`Machine::push`]; answer [`Reply::Taken`].
     Take,
     /// Create the segment's file.
-    Create { segment: SegmentId, first: Seq },
+    Create { segment: SegmentId },
     /// Open the segment's file again.
     Open { segment: SegmentId },
     /// Write a batch of the queue; answer [`Reply::Written`].
@@ -229,7 +229,8 @@ pub(crate) struct Machine {
 /// Where a machine starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
-    pub(crate) next_seq: Seq,
+    /// Everything stored ends here; the first new seq may lie behind.
+    pub(crate) end: Seq,
     pub(crate) prev_seq: u64,
     pub(crate) next_segment: SegmentId,
     pub(crate) predecessor: Option<Predecessor>,
@@ -238,7 +239,7 @@ pub(crate) struct Start {
 impl Machine {
     pub(crate) fn new(settings: Settings, start: Start) -> Self {
         let durable = DurableEnd {
-            end: start.next_seq,
+            end: start.end,
             segment: start.predecessor.map(|p| p.id),
             offset: start.predecessor.map_or(0, |p| p.end_offset),
         };
@@ -253,7 +254,7 @@ impl Machine {
             active: None,
             next_segment: Some(start.next_segment),
             predecessor: start.predecessor,
-            written: start.next_seq,
+            written: start.end,
             durable,
             prev_seq: start.prev_seq,
             durable_prev_seq: start.prev_seq,
@@ -322,12 +323,13 @@ impl Machine {
         if let Some(step) = self.next_in_trouble() {
             return step;
         }
-        if !self.taken {
-            self.doing = Doing::Taking;
-            return Step::Take;
-        }
         if self.publish {
             return self.publish_step();
+        }
+        // While files fail nothing new is put at risk: what is open stays open.
+        if !self.taken && !(self.trouble.is_failing() && !self.queue.is_empty()) {
+            self.doing = Doing::Taking;
+            return Step::Take;
         }
         let next = self.queue.get(self.cursor).copied();
         match (self.active, next) {
@@ -395,7 +397,7 @@ impl Machine {
             return self.ids_used_up();
         };
         self.doing = Doing::Creating { segment, first };
-        Step::Create { segment, first }
+        Step::Create { segment }
     }
 
     fn write_step(&mut self, active: &Active, batch: Meta) -> Step {

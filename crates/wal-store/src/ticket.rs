@@ -88,7 +88,7 @@ impl Ticket {
             return Poll::Ready(outcome.map(|()| self.first));
         }
         if let Some(error) = log.stall.since(polled.stalls_seen) {
-            self.polled = None;
+            *polled = Polled { stalls_seen: log.stall.seen(), level: Level::Buffered, place: polled.place };
             return Poll::Ready(Err(error));
         }
         if !asked_before {

@@ -55,6 +55,11 @@ impl Trouble {
         self.stop = None;
     }
 
+    /// Whether the last file failed, and nothing became durable since.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Something became durable.
     pub(super) fn over(&mut self) {
         self.failures = 0;
@@ -147,7 +152,7 @@ impl Machine {
         self.trouble.probe = None;
         self.doing = Doing::Probing(stage);
         match stage {
-            Probe::Create(segment) => Step::Create { segment, first: self.durable.end },
+            Probe::Create(segment) => Step::Create { segment },
             Probe::Write(_) => Step::ProbeWrite,
             Probe::Sync(_) => Step::SyncFile(SITE_PROBE),
             Probe::Remove(segment) => Step::ProbeRemove { segment },

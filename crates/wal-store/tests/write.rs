@@ -1,0 +1,12 @@
+//! The writing half of the log over a simulated disk: appending, committing, waiting, rotating, failing.
+
+mod support;
+
+mod write {
+    mod commits;
+    mod failures;
+    mod limits;
+    mod rotation;
+    mod threads;
+    mod waits;
+}
