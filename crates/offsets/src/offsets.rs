@@ -46,6 +46,16 @@ pub struct Offsets {
     /// `None` if opened for reading only.
     journal: Option<Journal>,
     changes: Bodies,
+    certainty: Certainty,
+}
+
+/// Whether the disk may say something else than memory does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    /// The last save succeeded, or there was none in this run.
+    Same,
+    /// A save failed and none succeeded since: after a crash its changes may be found.
+    MayDiffer,
 }
 
 impl Offsets {
@@ -72,7 +82,10 @@ impl Offsets {
         let (journal, bodies, report) =
             Journal::open_with(disk, &dir, PREFIX, JournalKind::CURSORS, queue, options)?;
         let (state, report) = replay(&bodies, report)?;
-        Ok((Self { state, journal: Some(journal), changes: Bodies::new() }, report))
+        Ok((
+            Self { state, journal: Some(journal), changes: Bodies::new(), certainty: Certainty::Same },
+            report,
+        ))
     }
 
     /// Reads the journal beside a live owner, or without one; changes nothing on the disk, and cannot save.
@@ -84,7 +97,7 @@ impl Offsets {
     pub fn read_only(disk: Arc<dyn Disk>, queue: QueueId) -> Result<(Self, OffsetsReport), OpenError> {
         let (bodies, report) = Journal::read_only(&*disk, PREFIX, JournalKind::CURSORS, queue)?;
         let (state, report) = replay(&bodies, report)?;
-        Ok((Self { state, journal: None, changes: Bodies::new() }, report))
+        Ok((Self { state, journal: None, changes: Bodies::new(), certainty: Certainty::Same }, report))
     }
 
     /// Registers a consumer durably and returns its id, which no other consumer of this queue ever had.
@@ -130,7 +143,8 @@ impl Offsets {
         Ok(())
     }
 
-    /// Forgets a stream durably: its consumers, floor, durable end. Nothing is written if nothing is known of it.
+    /// Forgets a stream durably: its consumers, floor, durable end. Nothing is written if nothing is known of it, unless
+    /// a save failed before.
     ///
     /// # Errors
     /// [`SaveError::Journal`]. All of it is still there.
@@ -141,7 +155,7 @@ impl Offsets {
             || state.ends.contains_key(&stream)
             || state.clean.as_ref().is_some_and(|clean| clean.ends.iter().any(|&(of, _)| of == stream));
         if !known {
-            return Ok(());
+            return self.settle(sites::FORGET);
         }
         self.commit(sites::FORGET, |write| write.forgotten(stream))?;
         self.state.forget_stream(stream);
@@ -160,7 +174,7 @@ impl Offsets {
     pub fn save(&mut self, save: &Save<'_>, site: SyncSite) -> Result<(), SaveError> {
         check::save(&self.state, save)?;
         if save.is_empty() {
-            return Ok(());
+            return self.settle(site);
         }
         let voids = !save.durable_ends.is_empty() && self.state.clean.is_some();
         self.commit(site, |write| {
@@ -204,13 +218,13 @@ impl Offsets {
     }
 
     /// Makes the record of a clean stop void, durably; to be called before the first write of a run. Writes nothing
-    /// if there is none.
+    /// if there is none, unless a save failed before.
     ///
     /// # Errors
     /// [`SaveError::Journal`]. The record still stands: do not write to any stream.
     pub fn void_clean_stop(&mut self) -> Result<(), SaveError> {
         if self.state.clean.is_none() {
-            return Ok(());
+            return self.settle(sites::VOID);
         }
         self.commit(sites::VOID, |write| write.clean_stop_void())?;
         self.state.clean = None;
@@ -224,10 +238,12 @@ impl Offsets {
     pub fn compact(&mut self) -> Result<(), SaveError> {
         let Some(journal) = &mut self.journal else { return Err(SaveError::ReadOnly) };
         let mut all = Bodies::new();
-        let mut write = ChangeWriter::new(&mut all);
-        self.state.snapshot(&mut write);
-        write.finish();
-        Ok(journal.compact(&all)?)
+        snapshot(&self.state, &mut all);
+        let result = journal.compact(&all);
+        if result.is_ok() {
+            self.certainty = Certainty::Same;
+        }
+        Ok(result?)
     }
 
     /// The record of a clean stop, if the last run left one and it is not void.
@@ -299,6 +315,15 @@ impl Offsets {
         self.journal.as_ref().and_then(Journal::generation)
     }
 
+    /// After a failed save, nothing to do is something to do: what the failed save may have left on the disk (a record
+    /// of a clean stop, say) must not come back after the caller went on.
+    fn settle(&mut self, site: SyncSite) -> Result<(), SaveError> {
+        match self.certainty {
+            Certainty::Same => Ok(()),
+            Certainty::MayDiffer => self.commit(site, |_| ()),
+        }
+    }
+
     fn commit(
         &mut self,
         site: SyncSite,
@@ -309,14 +334,16 @@ impl Offsets {
         let mut write = ChangeWriter::new(&mut self.changes);
         changes(&mut write);
         write.finish();
-        let state = &self.state;
-        let snapshot = |all: &mut Bodies| {
-            let mut write = ChangeWriter::new(all);
-            state.snapshot(&mut write);
-            write.finish();
-        };
-        Ok(journal.save(&self.changes, snapshot, site)?)
+        let result = journal.save(&self.changes, |all| snapshot(&self.state, all), site);
+        self.certainty = if result.is_ok() { Certainty::Same } else { Certainty::MayDiffer };
+        Ok(result?)
     }
+}
+
+fn snapshot(state: &State, all: &mut Bodies) {
+    let mut write = ChangeWriter::new(all);
+    state.snapshot(&mut write);
+    write.finish();
 }
 
 fn replay(bodies: &Bodies, journal: JournalReport) -> Result<(State, OffsetsReport), OpenError> {

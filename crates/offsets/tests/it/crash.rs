@@ -23,9 +23,9 @@ fn run_until(disk: &SimDisk, steps: &[Step], k: u64) -> Option<usize> {
 
 fn survivals() -> Vec<Survival> {
     let mut all = vec![Survival::Nothing, Survival::Everything];
-    all.extend((0..6).map(Survival::Seed));
-    all.extend([1, 2, 3, 5, 8].map(Survival::Prefix));
-    all.extend([0, 1, 2, 3, 5].map(Survival::AllBut));
+    all.extend((0..5).map(Survival::Seed));
+    all.extend([1, 2, 4].map(Survival::Prefix));
+    all.extend([0, 1, 3].map(Survival::AllBut));
     all
 }
 
@@ -49,7 +49,7 @@ fn a_power_cut_before_any_call_finds_the_last_save_or_the_one_under_way() {
             cuts += 1;
         }
     }
-    assert!(cuts > 500, "only {cuts} cuts");
+    assert!(cuts > 300, "only {cuts} cuts");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_kill_before_any_call_finds_the_last_save_or_the_one_under_way() {
 fn two_power_cuts_in_a_row_lose_nothing_that_was_saved() {
     let (steps, views) = (script(), views(&script()));
     let more = [Step::Create(9, "x"), Step::Create(9, "y"), Step::Compact];
-    for k in (1..).step_by(5) {
+    for k in (1..).step_by(7) {
         let disk = SimDisk::new();
         let Some(done) = run_until(&disk, &steps, k) else { break };
         let first = disk.power_cut(&Survival::Seed(k)).snapshot();

@@ -37,11 +37,9 @@ fn look(disk: &SimDisk) -> (View, OffsetsReport) {
     (view(&offsets), report)
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 3] = [
     Step::Create(1, "a"),
     Step::Move { consumer: 1, to: 10, of: 1 },
-    Step::Create(2, "b"),
-    Step::Move { consumer: 2, to: 20, of: 2 },
     Step::Move { consumer: 1, to: 30, of: 1 },
 ];
 
@@ -119,7 +117,7 @@ fn a_file_cut_at_any_byte_says_what_the_whole_saves_in_it_say() {
 fn no_length_makes_it_panic_or_allocate() {
     let (_, path, bytes, views) = journal();
     for length in [0, 1, (1 << 26) - 1, 1 << 26, (1 << 26) + 1, u32::MAX] {
-        for offset in (JOURNAL_HEADER_BYTES..bytes.len() - 4).step_by(3) {
+        for offset in (JOURNAL_HEADER_BYTES..bytes.len() - 4).step_by(5) {
             let disk = SimDisk::new();
             let mut changed = bytes.clone();
             changed.get_mut(offset..offset + 4).expect("in range").copy_from_slice(&length.to_le_bytes());
@@ -227,11 +225,11 @@ fn an_absent_or_older_journal_opens_and_says_less() {
     run(&mut offsets, &Step::Create(1, "a")).expect("a new life");
     let disk = SimDisk::new();
     let (mut offsets, _) = Offsets::open(Arc::new(disk.clone()), QUEUE).expect("opens");
-    for step in STEPS.iter().take(4) {
+    for step in STEPS.iter().take(2) {
         run(&mut offsets, step).expect("saved");
     }
     let (older, _) = Offsets::open(Arc::new(disk.kill()), QUEUE).expect("an older copy");
-    assert_eq!(Some(&view(&older)), views.get(4));
+    assert_eq!(Some(&view(&older)), views.get(2));
     assert!(!bytes.is_empty());
 }
 

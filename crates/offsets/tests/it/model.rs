@@ -116,7 +116,9 @@ impl Model {
             }
             _ => {
                 let (result, after) = apply(&mut offsets, act, &self.durable);
-                self.change(result, after);
+                if let Some(result) = result {
+                    self.change(result, after);
+                }
             }
         }
         assert_eq!(view(&offsets), self.durable, "memory is what is durable");
@@ -124,14 +126,15 @@ impl Model {
     }
 }
 
-fn apply(offsets: &mut Offsets, act: &Act, before: &View) -> (Result<(), SaveError>, View) {
+/// Does it; `None` if there was nothing to ask for.
+fn apply(offsets: &mut Offsets, act: &Act, before: &View) -> (Option<Result<(), SaveError>>, View) {
     let mut after = before.clone();
     let result = match act {
         Act::Create(of, name) => {
             let name = ["a", "b", "c"].get(*name).copied().expect("three");
             let taken = before.consumers.iter().any(|it| it.stream == stream(*of) && it.name == name);
             match offsets.create_consumer(new_consumer(*of, name)) {
-                Err(SaveError::NameTaken { .. }) if taken => Ok(()),
+                Err(SaveError::NameTaken { .. }) if taken => return (None, after),
                 result => {
                     assert!(!taken);
                     let new = new_consumer(*of, name);
@@ -156,7 +159,7 @@ fn apply(offsets: &mut Offsets, act: &Act, before: &View) -> (Result<(), SaveErr
             let id = after.consumers.remove(at).consumer;
             offsets.remove_consumer(id)
         }
-        Act::Remove(_) => Ok(()),
+        Act::Remove(_) => return (None, after),
         Act::Forget(of) => {
             let of = stream(*of);
             after.consumers.retain(|entry| entry.stream != of);
@@ -180,7 +183,7 @@ fn apply(offsets: &mut Offsets, act: &Act, before: &View) -> (Result<(), SaveErr
         }
         _ => offsets.compact(),
     };
-    (result, after)
+    (Some(result), after)
 }
 
 fn save(
