@@ -48,10 +48,9 @@ mod error;
 mod file_system;
 mod os;
 mod sync;
+mod types;
 
-pub use api::{
-    Advice, Cached, DirEntry, Disk, EntryKind, File, FileId, FileStat, Lock, OpenMode, Space, SyncSite,
-};
+pub use api::{Disk, File, Lock};
 pub use budget::{FdBudget, FdLimit, Permit};
 pub use cache::{FileCache, Held};
 #[cfg(any(test, feature = "crash-points"))]
@@ -59,3 +58,4 @@ pub use crash::{BadCrashPoint, CRASH_VARIABLE, CrashMoment, CrashPoint, KillAt, 
 pub use error::{DiskError, ErrorClass, Op};
 pub use file_system::{FileSystem, Notice};
 pub use os::OsDisk;
+pub use types::{Advice, Cached, DirEntry, EntryKind, FileId, FileStat, OpenMode, Space, SyncSite};

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use disk::{Op, SyncSite};
 
 use crate::SimDisk;
 use crate::fault::{Fault, On};
-use crate::power::{Survival, Unsynced, What};
-use crate::tree::{Ino, NameChange, Node, ROOT, Tree};
-use crate::world::{GateState, Machine, World};
+use crate::gate::Gate;
+use crate::power::{Survival, Unsynced};
+use crate::tree::{Node, Tree};
+use crate::unsynced::{Ground, bytes_of};
+use crate::world::{GateState, Limits, Machine, World};
 
 /// A copy of everything the kernel and the medium hold; cheap, pages are shared.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     tree: Tree,
     order: u64,
-    limits: crate::world::Limits,
+    limits: Limits,
     seed: u64,
 }
 
@@ -35,14 +37,7 @@ impl SimDisk {
     #[must_use]
     pub fn power_cut(&self, survival: &Survival) -> SimDisk {
         let mut world = self.machine.lock();
-        let kept: Vec<Unsynced> = world
-            .unsynced()
-            .into_iter()
-            .enumerate()
-            .filter(|(index, _)| survival.keeps(*index))
-            .map(|(_, unsynced)| unsynced)
-            .collect();
-        world.write_back(&kept, Ground::Ignored);
+        world.write_back(survival, Ground::Ignored);
         world.tree.restart();
         self.restarted(world)
     }
@@ -54,14 +49,16 @@ impl SimDisk {
     pub fn kill(&self) -> SimDisk {
         let mut world = self.machine.lock();
         for node in world.tree.nodes.values_mut() {
-            if let Node::File(file) = node {
+            if let Node::File(file) = node
+                && file.handle_count > 0
+            {
                 Arc::make_mut(file).handle_count = 0;
             }
         }
         self.restarted(world)
     }
 
-    fn restarted(&self, mut world: std::sync::MutexGuard<'_, World>) -> SimDisk {
+    fn restarted(&self, mut world: MutexGuard<'_, World>) -> SimDisk {
         let process = world.next_process();
         drop(world);
         self.machine.notify();
@@ -76,15 +73,7 @@ impl SimDisk {
 
     /// The kernel writes some of the unsynced back by itself, as it may at any time. It promises nothing to anybody.
     pub fn write_back(&self, survival: &Survival) {
-        let mut world = self.machine.lock();
-        let chosen: Vec<Unsynced> = world
-            .unsynced()
-            .into_iter()
-            .enumerate()
-            .filter(|(index, _)| survival.keeps(*index))
-            .map(|(_, unsynced)| unsynced)
-            .collect();
-        world.write_back(&chosen, Ground::Included);
+        self.machine.lock().write_back(survival, Ground::Included);
     }
 
     /// A copy of the state.
@@ -281,153 +270,4 @@ impl SimDisk {
         paths.sort();
         paths
     }
-}
-
-/// A closed gate. Dropping it opens it.
-#[derive(Debug)]
-#[must_use = "a gate opens when dropped"]
-pub struct Gate {
-    machine: Arc<Machine>,
-    id: u64,
-}
-
-impl Gate {
-    /// Waits until `n` calls, in all, have arrived at this gate.
-    pub fn wait_arrived(&self, n: usize) {
-        let mut world = self.machine.lock();
-        while world.gates.get(&self.id).is_some_and(|gate| gate.arrived_count < n) {
-            world = self.machine.wait(world);
-        }
-    }
-
-    /// How many calls have arrived so far.
-    #[must_use]
-    pub fn arrived_count(&self) -> usize {
-        self.machine.lock().gates.get(&self.id).map_or(0, |gate| gate.arrived_count)
-    }
-
-    /// Lets `n` calls through, waiting ones first; the gate stays closed for the others.
-    pub fn let_through(&self, n: usize) {
-        if let Some(gate) = self.machine.lock().gates.get_mut(&self.id) {
-            gate.passes += n;
-        }
-        self.machine.notify();
-    }
-
-    /// Opens the gate.
-    pub fn release(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        self.machine.lock().gates.remove(&self.id);
-        self.machine.notify();
-    }
-}
-
-/// Whether older changes of the same names come along: in a power cut the chooser decides of each alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ground {
-    Ignored,
-    Included,
-}
-
-impl World {
-    fn unsynced(&self) -> Vec<Unsynced> {
-        let paths = self.paths();
-        let path =
-            |ino: Ino| paths.get(&ino).cloned().unwrap_or_else(|| PathBuf::from(format!("(unlinked {ino})")));
-        let mut all: Vec<Unsynced> = Vec::new();
-        for pending in &self.tree.pending {
-            all.push(Unsynced {
-                order: pending.order,
-                what: What::Name { text: describe(&pending.change, &path) },
-            });
-        }
-        for (&ino, node) in &self.tree.nodes {
-            let Node::File(file) = node else { continue };
-            all.extend(
-                file.lengths.iter().map(|&(order, len)| Unsynced {
-                    order,
-                    what: What::Length { ino, path: path(ino), len },
-                }),
-            );
-            all.extend(file.dirty.iter().map(|(&sector, &order)| Unsynced {
-                order,
-                what: What::Sector { ino, path: path(ino), sector },
-            }));
-        }
-        all.sort();
-        all
-    }
-
-    fn write_back(&mut self, chosen: &[Unsynced], ground: Ground) {
-        for unsynced in chosen {
-            match &unsynced.what {
-                What::Name { .. } => {}
-                What::Length { ino, len, .. } => {
-                    if let Ok(file) = self.tree.file_mut(*ino) {
-                        file.medium_len = *len;
-                        file.lengths.retain(|(order, _)| *order > unsynced.order);
-                    }
-                }
-                What::Sector { ino, sector, .. } => {
-                    if let Ok(file) = self.tree.file_mut(*ino) {
-                        file.write_back(*sector);
-                    }
-                }
-            }
-        }
-        let is_name =
-            |order: u64| chosen.iter().any(|unsynced| unsynced.is_name() && unsynced.order == order);
-        match ground {
-            Ground::Ignored => self.tree.persist(is_name),
-            Ground::Included => self.tree.persist_with_ground(|pending| is_name(pending.order)),
-        }
-    }
-
-    fn with_file<T>(&mut self, path: &Path, run: impl FnOnce(&mut crate::file_node::FileNode) -> T) -> T {
-        let found = self.tree.resolve(path).and_then(|ino| self.tree.file_mut(ino));
-        match found {
-            Ok(file) => run(file),
-            Err(errno) => panic!("no file {}: {}", path.display(), std::io::Error::from_raw_os_error(errno)),
-        }
-    }
-
-    /// A path for each node that has one.
-    fn paths(&self) -> BTreeMap<Ino, PathBuf> {
-        let mut paths = BTreeMap::from([(ROOT, PathBuf::new())]);
-        let mut todo = vec![ROOT];
-        while let Some(ino) = todo.pop() {
-            let (Ok(dir), Some(at)) = (self.tree.dir(ino), paths.get(&ino).cloned()) else { continue };
-            for (name, child) in &dir.cache {
-                if paths.insert(*child, at.join(name)).is_none() {
-                    todo.push(*child);
-                }
-            }
-        }
-        paths
-    }
-}
-
-fn describe(change: &NameChange, path: &dyn Fn(Ino) -> PathBuf) -> String {
-    match change {
-        NameChange::Add { dir, name, .. } => format!("new name {}", path(*dir).join(name).display()),
-        NameChange::Remove { dir, name } => format!("removal of {}", path(*dir).join(name).display()),
-        NameChange::Move { from_dir, from, to_dir, to, .. } => {
-            format!(
-                "rename of {} to {}",
-                path(*from_dir).join(from).display(),
-                path(*to_dir).join(to).display()
-            )
-        }
-    }
-}
-
-fn bytes_of(pages: &crate::pages::Pages, len: u64) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-    pages.read(0, &mut bytes);
-    bytes
 }

@@ -93,12 +93,9 @@ impl FileNode {
     }
 
     pub(crate) fn sync_set(&self, order: Order) -> SyncSet {
-        SyncSet {
-            order,
-            len: self.cache_len,
-            bytes: self.cache.clone(),
-            sectors: self.dirty.keys().copied().collect(),
-        }
+        let sectors: Vec<u64> = self.dirty.keys().copied().collect();
+        let bytes = self.cache.some_pages(sectors.iter().map(|sector| sector * SECTOR_BYTES / PAGE_BYTES));
+        SyncSet { order, len: self.cache_len, bytes, sectors }
     }
 
     /// What was written before the sync is durable now, but for stuck sectors, silently.
@@ -150,8 +147,15 @@ impl FileNode {
 
     /// One unsynced sector reaches the medium now; it stays dirty.
     pub(crate) fn write_back(&mut self, sector: u64) {
-        let cache = self.cache.clone();
-        self.reach_medium(sector, &cache);
+        if !self.stuck.contains(&sector) {
+            self.medium.copy_sector(&self.cache, sector);
+        }
+    }
+
+    /// One unsynced length reaches the medium now, and with it all older ones.
+    pub(crate) fn write_back_len(&mut self, order: Order, len: u64) {
+        self.medium_len = len;
+        self.lengths.retain(|(of, _)| *of > order);
     }
 
     /// The power is back: what the medium has is all there is.

@@ -45,17 +45,20 @@ mod control;
 pub mod errno;
 mod fault;
 mod file_node;
+mod gate;
 mod pages;
 mod power;
 mod sim_disk;
 mod sim_file;
 mod tree;
+mod unsynced;
 mod world;
 
 use std::sync::Arc;
 
-pub use control::{Gate, Snapshot};
+pub use control::Snapshot;
 pub use fault::{Fault, Moment, On};
+pub use gate::Gate;
 pub use power::{Survival, Unsynced};
 
 /// A simulated disk as one process sees it. Clones are the same process on the same machine.

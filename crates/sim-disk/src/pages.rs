@@ -36,6 +36,12 @@ impl Pages {
         self.pages.range(from / PAGE_BYTES..).map(|(page, _)| *page).collect()
     }
 
+    /// Only these pages, shared, as they are now.
+    pub(crate) fn some_pages(&self, pages: impl Iterator<Item = u64>) -> Self {
+        let shared = |page: u64| Some((page, Arc::clone(self.pages.get(&page)?)));
+        Self { pages: pages.filter_map(shared).collect() }
+    }
+
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
         for_each_piece(offset, buf.len(), |page, in_page, in_buf| {
             let target = &mut buf[in_buf];

@@ -1,23 +1,29 @@
 //! What a power cut may take, and who chooses.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use crate::file_node::Order;
 use crate::tree::Ino;
 
 /// One thing that is not on the medium yet, so that a power cut keeps it or not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsynced {
+    pub(crate) what: What,
+    pub(crate) text: String,
+}
+
+/// The same without words: what the machine works with. Ordered by age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Loose {
     pub(crate) order: Order,
     pub(crate) what: What,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
-    Name { text: String },
-    Length { ino: Ino, path: PathBuf, len: u64 },
-    Sector { ino: Ino, path: PathBuf, sector: u64 },
+    Name,
+    Length { ino: Ino, len: u64 },
+    Sector { ino: Ino, sector: u64 },
 }
 
 impl Unsynced {
@@ -30,17 +36,13 @@ impl Unsynced {
     /// Whether it is a change of names: a file created, linked, renamed or removed.
     #[must_use]
     pub fn is_name(&self) -> bool {
-        matches!(self.what, What::Name { .. })
+        self.what == What::Name
     }
 }
 
 impl fmt::Display for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            What::Name { text } => f.write_str(text),
-            What::Length { path, len, .. } => write!(f, "length {len} of {}", path.display()),
-            What::Sector { path, sector, .. } => write!(f, "sector {sector} of {}", path.display()),
-        }
+        f.write_str(&self.text)
     }
 }
 
