@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use disk::DiskError;
+use offsets::journal::JournalError;
 use thiserror::Error;
 
 use crate::{NameError, Seq};
@@ -22,25 +24,59 @@ pub struct OptionsError {
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another `Queue` of this one, owns the directory.
-    #[error("{}: the queue is in use by another process or handle", dir.display())]
+    #[error("the queue is in use: {source}")]
     InUse {
-        /// The directory.
-        dir: PathBuf,
+        /// What is known about the owner.
+        source: DiskError,
     },
     /// A setting cannot be.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The directory, or a file of the queue's own, could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The catalog could not be read or written.
+    #[error("catalog: {0}")]
+    Catalog(#[from] JournalError),
+    /// The cursors could not be read.
+    #[error("cursors: {0}")]
+    Cursors(#[from] offsets::OpenError),
+    /// The cursors could not be written.
+    #[error("cursors: {0}")]
+    Save(#[from] offsets::SaveError),
+    /// There is no queue here.
+    #[error("there is no queue here: no {} was found", crate::meta::META)]
+    NotAQueue,
+    /// Parts of a queue are here, but nothing that tells which.
+    #[error("{} and every journal are missing or damaged; restore one of them from a copy", crate::meta::META)]
+    Lost,
+    /// A later version wrote this.
+    #[error("{}: written by a later version of this program; open it with that", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A thread could not be started.
+    #[error("a thread could not be started: {0}")]
+    Thread(std::io::Error),
 }
 
 impl OpenError {
     /// Whether the same call may succeed later without anybody changing anything by hand.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::InUse { .. })
+        match self {
+            Self::InUse { .. } | Self::Thread(_) => true,
+            Self::Disk(error) => error.is_retryable(),
+            Self::Catalog(error) => error.is_retryable(),
+            Self::Cursors(error) => error.is_retryable(),
+            Self::Save(error) => error.is_retryable(),
+            _ => false,
+        }
     }
 }
 
-/// A stream or consumer could not be opened, created, listed or removed.
+/// A stream or consumer could not be opened, created, moved or removed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -56,6 +92,14 @@ pub enum StreamError {
         /// The name.
         name: String,
     },
+    /// There is no consumer of that name.
+    #[error("stream {stream:?} has no consumer {consumer:?}")]
+    NoConsumer {
+        /// The stream.
+        stream: String,
+        /// The consumer.
+        consumer: String,
+    },
     /// The consumer is open elsewhere in this process.
     #[error("consumer {consumer:?} of stream {stream:?} is in use")]
     InUse {
@@ -63,6 +107,14 @@ pub enum StreamError {
         stream: String,
         /// The consumer.
         consumer: String,
+    },
+    /// A start beyond the end of what is durable.
+    #[error("seq {seq} is beyond the end, {end}")]
+    BeyondEnd {
+        /// The seq asked for.
+        seq: Seq,
+        /// The end.
+        end: Seq,
     },
     /// The stream was deleted.
     #[error("stream {name:?} was deleted")]
@@ -78,15 +130,45 @@ pub enum StreamError {
         /// Why.
         reason: String,
     },
+    /// The directory of the stream could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The catalog could not be written.
+    #[error("catalog: {0}")]
+    Catalog(#[from] JournalError),
+    /// The cursors could not be written.
+    #[error(transparent)]
+    Save(#[from] SaveError),
     /// The queue is closed.
     #[error("the queue is closed")]
     Closed,
+}
+
+impl StreamError {
+    pub(crate) fn cursors(error: &offsets::SaveError) -> Self {
+        Self::Save(SaveError::of(error))
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything by hand.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::InUse { .. } | Self::Paused { .. } => true,
+            Self::Disk(error) => error.is_retryable(),
+            Self::Catalog(error) => error.is_retryable(),
+            Self::Save(error) => error.is_retryable(),
+            _ => false,
+        }
+    }
 }
 
 /// A sink could not be attached.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttachError {
+    /// The runtime that drives sinks could not be started.
+    #[error("the runtime of the sinks could not be started: {0}")]
+    Runtime(std::io::Error),
     /// The stream or the consumer.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -105,13 +187,31 @@ pub enum ReadError {
     /// The consumer was removed.
     #[error("the consumer was removed")]
     Removed,
+    /// The file could not be read.
+    #[error(transparent)]
+    Read(#[from] wal_store::ReadError),
+    /// Nothing stands where something must; nothing is skipped.
+    #[error("nothing stands at seq {at}, below the end {bound}")]
+    NotThere {
+        /// The seq.
+        at: Seq,
+        /// The end of what readers may see.
+        bound: Seq,
+    },
+    /// The reader's thread is gone: the queue is going down.
+    #[error("the queue is going down")]
+    Down,
 }
 
 impl ReadError {
     /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::TimedOut)
+        match self {
+            Self::TimedOut | Self::NotThere { .. } => true,
+            Self::Read(error) => error.is_retryable(),
+            Self::Removed | Self::Down => false,
+        }
     }
 }
 
@@ -155,9 +255,27 @@ pub enum SaveError {
         /// Whether the next try may succeed by itself.
         retryable: bool,
     },
-    /// The queue was closed before.
-    #[error("the queue is closed")]
+    /// The records below the cursor are not durable yet; it is saved once they are.
+    #[error("records below seq {to} are not durable yet")]
+    NotDurable {
+        /// The cursor.
+        to: Seq,
+    },
+    /// The queue was closed before, or the consumer removed.
+    #[error("the queue is closed, or the consumer was removed")]
     Closed,
+}
+
+impl SaveError {
+    pub(crate) fn of(error: &offsets::SaveError) -> Self {
+        Self::Disk { reason: error.to_string(), retryable: error.is_retryable() }
+    }
+
+    /// Whether the next try may succeed by itself.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Disk { retryable: true, .. } | Self::NotDurable { .. })
+    }
 }
 
 /// The queue was closed with something left undone.

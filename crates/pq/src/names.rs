@@ -45,3 +45,7 @@ pub(crate) fn check(name: &str) -> Result<(), NameError> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

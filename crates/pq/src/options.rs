@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Clock, OptionsError, Seq};
+use crate::{Clock, OptionsError, Seq, SystemClock};
 
 /// Settings of a queue. Start from [`Options::default`] and change what you need.
 #[derive(Clone, Debug)]
@@ -41,8 +41,47 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        todo!()
+        Self {
+            stream: StreamSettings::default(),
+            buffer_bytes_max: 64 << 20,
+            fds_max: None,
+            lanes_count: 4,
+            readers_count: 4,
+            turn_bytes_max: 1 << 20,
+            turn_time_max: Duration::from_millis(100),
+            cursor_interval: Duration::from_millis(200),
+            push_back: None,
+            backoff_first: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(30),
+            clock: Arc::new(SystemClock::new()),
+            #[cfg(feature = "tokio")]
+            runtime: None,
+        }
     }
+}
+
+/// Least time of anything that comes again and again.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// Most threads, or turns at the same time.
+const LANES_MAX: usize = 256;
+const READERS_MAX: usize = 1024;
+/// Files a queue holds all the time: the root, the lock and its directory, two journals, each with a spare and a successor at times.
+pub(crate) const FDS_HELD: usize = 8;
+/// Files only some may take: those, and a directory, a writer, a new segment, one more of each.
+pub(crate) const FDS_RESERVED: usize = FDS_HELD + 6;
+/// Least share of everybody.
+pub(crate) const FDS_COMMON_MIN: usize = 4;
+/// Least budget.
+pub(crate) const FDS_MIN: usize = FDS_RESERVED + FDS_COMMON_MIN;
+/// Left to the rest of the process: standard streams, the runtime's own files, the caller's.
+const FDS_MARGIN: usize = 24;
+
+/// The process's limit less a margin, at least what a queue needs.
+pub(crate) fn fds_default() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    // More than this is of no use: idle files are kept open up to the budget.
+    limit.saturating_sub(FDS_MARGIN).clamp(FDS_MIN, 1 << 16)
 }
 
 impl Options {
@@ -51,8 +90,54 @@ impl Options {
     /// # Errors
     /// Names the first field that cannot be, and why.
     pub fn validate(&self) -> Result<(), OptionsError> {
-        todo!()
+        check_stream(&self.stream, self.buffer_bytes_max)?;
+        within("lanes_count", self.lanes_count, 1, LANES_MAX)?;
+        within("readers_count", self.readers_count, 1, READERS_MAX)?;
+        within("turn_bytes_max", self.turn_bytes_max, 1, isize::MAX.unsigned_abs())?;
+        at_least("turn_time_max", self.turn_time_max)?;
+        at_least("cursor_interval", self.cursor_interval)?;
+        at_least("backoff_first", self.backoff_first)?;
+        if let Some(push_back) = self.push_back {
+            at_least("push_back", push_back)?;
+        }
+        if self.backoff_max < self.backoff_first {
+            let reason = format!("{:?} is less than backoff_first, {:?}", self.backoff_max, self.backoff_first);
+            return Err(OptionsError { field: "backoff_max", reason });
+        }
+        match self.fds_max {
+            Some(fds_max) => within("fds_max", fds_max, FDS_MIN, usize::MAX),
+            None => Ok(()),
+        }
     }
+}
+
+/// Checks a stream's settings alone and against the room all streams share.
+///
+/// # Errors
+/// Names the field.
+pub(crate) fn check_stream(settings: &StreamSettings, buffer_bytes_max: u64) -> Result<(), OptionsError> {
+    settings.validate().map_err(|e| OptionsError { field: e.field, reason: e.problem.to_string() })?;
+    // Else the largest record allowed could never be taken: `Busy` for ever.
+    let needed = wal_format::frame_bytes(settings.record_bytes_max).max(1) as u64;
+    if buffer_bytes_max < needed {
+        let reason = format!("{buffer_bytes_max} bytes do not hold one record of record_bytes_max, {needed} bytes as a frame");
+        return Err(OptionsError { field: "buffer_bytes_max", reason });
+    }
+    Ok(())
+}
+
+fn within(field: &'static str, value: usize, min: usize, max: usize) -> Result<(), OptionsError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(OptionsError { field, reason: format!("{value} is outside {min}..={max}") })
+}
+
+fn at_least(field: &'static str, value: Duration) -> Result<(), OptionsError> {
+    if value >= INTERVAL_MIN {
+        return Ok(());
+    }
+    Err(OptionsError { field, reason: format!("{value:?} is less than {INTERVAL_MIN:?}: 0 would be a busy loop") })
 }
 
 /// Settings of a stream, kept with it. Start from `default` and change what you need.
@@ -104,3 +189,17 @@ impl Default for SinkSettings {
         Self { start: Start::Oldest, quick_tries_count: 1, on_rejected: OnRejected::Keep }
     }
 }
+
+impl SinkSettings {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// Names the first field that cannot be, and why.
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        within("quick_tries_count", self.quick_tries_count as usize, 1, 100)
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

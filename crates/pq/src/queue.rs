@@ -2,69 +2,99 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::{
-    AttachError, Attached, CloseError, CloseReport, OpenError, OpenReport, Options, QueueId, QueueStats, Sink,
-    SinkSettings, Stream, StreamError, StreamSettings,
-};
+use disk::{Disk, FdBudget, OsDisk};
 
-/// An open queue. Cheap to clone; the last handle dropped without [`Queue::close`] stops it like a crash would, without loss of anything
-/// durable.
+use crate::core::{Core, Seed};
+use crate::shell::Shell;
+use crate::{
+    CloseError, CloseReport, FdStats, OpenError, OpenReport, Options, QueueId, QueueStats, SaveError, Stream,
+    StreamError, StreamSettings,
+};
+#[cfg(feature = "tokio")]
+use crate::{AttachError, Attached, Sink, SinkSettings};
+
+/// An open queue. Cheap to clone. Call [`Queue::close`] to learn how it ended; the last handle dropped without it closes too, and
+/// blocks for that.
 #[derive(Debug, Clone)]
-pub struct Queue {}
+pub struct Queue {
+    shell: Arc<Shell>,
+}
 
 impl Queue {
     /// Opens the queue in `dir`, creates it if there is none, recovers what the last owner left.
     ///
     /// # Errors
     /// [`OpenError::InUse`] at once if somebody owns it. One damaged stream is no error: see [`Queue::recovery`].
-    pub fn open(_dir: impl AsRef<Path>, _options: Options) -> Result<Self, OpenError> {
-        todo!()
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        options.validate()?;
+        let disk = OsDisk::create(dir.as_ref())?;
+        Self::open_on(Arc::new(disk), options)
     }
+
     /// [`Queue::open`] on a disk of the caller's, a simulated one for example.
     ///
     /// # Errors
     /// As for `open`.
-    pub fn open_on(_disk: Arc<dyn disk::Disk>, _options: Options) -> Result<Self, OpenError> {
-        todo!()
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self, OpenError> {
+        let now = options.clock.both();
+        let core = Core::open(disk, options, Seed::Random, now)?;
+        Ok(Self { shell: Shell::start(core)? })
     }
+
     /// What opening found.
     #[must_use]
     pub fn recovery(&self) -> &OpenReport {
-        todo!()
+        self.shell.core.report()
     }
+
     /// The queue's id.
     #[must_use]
     pub fn id(&self) -> QueueId {
-        todo!()
+        self.shell.core.id()
     }
+
     /// The stream of that name; created, durably, with the queue's settings if there is none.
     ///
     /// # Errors
     /// The name, the disk, or the stream is paused.
-    pub fn stream(&self, _name: &str) -> Result<Stream, StreamError> {
-        todo!()
+    pub fn stream(&self, name: &str) -> Result<Stream, StreamError> {
+        let state = self.shell.core.stream(name, None, self.shell.now())?;
+        Ok(Stream { shell: Arc::clone(&self.shell), state })
     }
-    /// The stream of that name with these settings, which are kept with it.
+
+    /// The stream of that name with these settings, which are kept with it. They apply at once if the stream is new or nobody uses it
+    /// yet in this run, else from the next open on.
     ///
     /// # Errors
     /// As for `stream`, and a setting that cannot be.
-    pub fn stream_with(&self, _name: &str, _settings: StreamSettings) -> Result<Stream, StreamError> {
-        todo!()
+    pub fn stream_with(&self, name: &str, settings: StreamSettings) -> Result<Stream, StreamError> {
+        let state = self.shell.core.stream(name, Some(&settings), self.shell.now())?;
+        Ok(Stream { shell: Arc::clone(&self.shell), state })
     }
+
     /// Deletes a stream with its records and cursors. A stream of the same name is a new one.
     ///
     /// # Errors
     /// `NotFound`, or the disk; once the tombstone is durable the rest is done at the next open at the latest.
-    pub fn delete_stream(&self, _name: &str) -> Result<(), StreamError> {
-        todo!()
+    pub fn delete_stream(&self, name: &str) -> Result<(), StreamError> {
+        self.shell.core.delete_stream(name, self.shell.now())
     }
+
     /// Names of all streams, in order.
     #[must_use]
     pub fn streams(&self) -> Vec<String> {
-        todo!()
+        self.shell.core.names()
     }
+
+    /// Streams that could not be recovered, with the reason; asking for one by [`Queue::stream`] tries again.
+    #[must_use]
+    pub fn paused(&self) -> Vec<(String, String)> {
+        self.shell.core.paused()
+    }
+
     /// Attaches a sink to a stream as the consumer of that name; the reader pool drives it from now on.
     ///
     /// # Errors
@@ -72,36 +102,63 @@ impl Queue {
     #[cfg(feature = "tokio")]
     pub fn attach(
         &self,
-        _stream: &Stream,
-        _consumer: &str,
-        _sink: impl Sink,
-        _settings: SinkSettings,
+        stream: &Stream,
+        consumer: &str,
+        sink: impl Sink,
+        settings: SinkSettings,
     ) -> Result<Attached, AttachError> {
-        todo!()
+        settings.validate()?;
+        let (core, now) = (&self.shell.core, self.shell.now());
+        let state = core.register_consumer(&stream.state, consumer, settings.start, now)?;
+        let slot = self.shell.pool.add(&self.shell, &stream.state, &state, Box::new(sink), settings);
+        match slot {
+            Ok(slot) => {
+                core.attach(&stream.state, &state, scheduler::Mode::Pool, now.instant);
+                Ok(Attached::new(stream.clone(), slot))
+            }
+            Err(error) => {
+                state.give_back();
+                Err(AttachError::Runtime(error))
+            }
+        }
     }
+
     /// Counters and gauges of everything.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
-        todo!()
+        let core = &self.shell.core;
+        let counted = &self.shell.counted;
+        QueueStats {
+            streams: core.all_streams().iter().map(|stream| stream.stats()).collect(),
+            fds: FdStats { used: core.fds().used(), peak: core.fds().peak(), limit: core.fds().limit().total },
+            buffer_bytes: core.room().used() as u64,
+            buffer_bytes_max: core.room().limit() as u64,
+            cursor_saves_count: core.saves_count(),
+            turns_count: counted.turns.load(Ordering::Relaxed),
+            timer_wakes_count: counted.timer_wakes.load(Ordering::Relaxed),
+        }
     }
+
     /// The descriptor budget; sinks take their sockets from it too.
     #[must_use]
-    pub fn fds(&self) -> Arc<disk::FdBudget> {
-        todo!()
+    pub fn fds(&self) -> Arc<FdBudget> {
+        Arc::clone(self.shell.core.fds())
     }
+
     /// Saves cursors now, and retires what they allow. Blocks.
     ///
     /// # Errors
     /// The disk refused; cursors stay acknowledged in memory.
-    pub fn save_cursors(&self) -> Result<(), crate::SaveError> {
-        todo!()
+    pub fn save_cursors(&self) -> Result<(), SaveError> {
+        self.shell.core.tick(self.shell.now()).map(drop)
     }
+
     /// Commits what is open, parks readers after their current delivery, saves cursors, writes the clean-stop record. Blocks at most
     /// about `deadline`. Afterwards every call on any handle is refused.
     ///
     /// # Errors
     /// What was left undone; nothing durable is lost by it.
-    pub fn close(&self, _deadline: Duration) -> Result<CloseReport, CloseError> {
-        todo!()
+    pub fn close(&self, deadline: Duration) -> Result<CloseReport, CloseError> {
+        self.shell.close(deadline)
     }
 }

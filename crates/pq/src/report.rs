@@ -1,5 +1,7 @@
 //! What opening found and what closing did.
 
+use wal_store::Recovery;
+
 use crate::{Gap, Seq};
 
 /// What opening a queue found.
@@ -30,7 +32,7 @@ pub struct StreamReport {
     pub end: Seq,
     /// Segments kept.
     pub segments_count: usize,
-    /// Records known to be lost.
+    /// Records found to be lost by this open, and not by one before.
     pub gaps: Vec<Gap>,
     /// Bytes of a torn tail that were cut.
     pub torn_bytes: u64,
@@ -38,6 +40,37 @@ pub struct StreamReport {
     pub paused: Option<String>,
     /// What was noticed, in words.
     pub notes: Vec<String>,
+}
+
+impl StreamReport {
+    pub(crate) fn of(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            first: Seq::FIRST,
+            end: Seq::FIRST,
+            segments_count: 0,
+            gaps: Vec::new(),
+            torn_bytes: 0,
+            paused: None,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fill(&mut self, recovery: &Recovery, new: &[Gap]) {
+        let report = &recovery.report;
+        self.first = recovery.segments.first().map_or(recovery.next_seq, |segment| segment.first_seq);
+        self.end = recovery.next_seq;
+        self.segments_count = recovery.segments.len();
+        self.gaps = new.to_vec();
+        self.torn_bytes = report.torn_bytes;
+        let mut note = |text: String| self.notes.push(text);
+        report.quarantined.iter().for_each(|path| note(format!("linked into {}", path.display())));
+        report.mended.iter().for_each(|id| note(format!("the header of segment {id} had a flipped bit")));
+        report.strays.iter().for_each(|name| note(format!("{name:?} is no segment, ignored")));
+        if report.cache_kept {
+            note("the disk cannot drop cached pages: what was read may be ahead of it".to_owned());
+        }
+    }
 }
 
 /// What closing a queue did.

@@ -68,6 +68,10 @@ pub struct StreamStats {
     pub segments_created_count: u64,
     /// Segments unlinked in this run.
     pub segments_retired_count: u64,
+    /// Files given up after a failed write or sync in this run.
+    pub poisoned_files_count: u64,
+    /// Records known to be lost, ever.
+    pub lost_records_count: u64,
     /// Its consumers.
     pub consumers: Vec<ConsumerStats>,
 }

@@ -1,137 +1,207 @@
 //! One stream of a queue: appends, and the doors to its consumers.
 
+use std::sync::Arc;
+
+use crate::core::StreamState;
+use crate::shell::Shell;
 use crate::{
-    AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, OwnedTag, Record, Seq, StreamError,
-    StreamSettings, StreamStats, Tag, Ticket,
+    AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Gap, OwnedTag,
+    Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
 };
 
 /// A stream. Cheap to clone; all clones are the same stream.
 #[derive(Debug, Clone)]
-pub struct Stream {}
+pub struct Stream {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) state: Arc<StreamState>,
+}
 
 impl Stream {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        todo!()
+        &self.state.name
     }
+
+    /// Its id in this queue, never used again.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.state.id
+    }
+
     /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &StreamSettings {
-        todo!()
+        &self.state.settings
     }
+
     /// Takes one record. Never waits for the device; the seq is known at once.
     ///
     /// # Errors
-    /// The record was not taken: no room ([`AppendError::Busy`]), too long, the stream is paused or closed.
-    pub fn append(&self, _payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
-        todo!()
+    /// The record was not taken: no room ([`AppendError::Busy`]), too long, the stream is paused, deleted or closed.
+    pub fn append(&self, payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
+        self.append_record(Record::new(payload.as_ref()))
     }
+
     /// [`Stream::append`] for a payload in several slices, and with marks.
     ///
     /// # Errors
     /// As for `append`.
-    pub fn append_record(&self, _record: Record<'_>) -> Result<Ticket, AppendError> {
-        todo!()
+    pub fn append_record(&self, record: Record<'_>) -> Result<Ticket, AppendError> {
+        self.ticket(self.state.log.append(record, self.shell.now()))
     }
+
     /// [`Stream::append`] that blocks while there is no room.
     ///
     /// # Errors
     /// As for `append`, but never `Busy`.
-    pub fn append_blocking(&self, _payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
-        todo!()
+    pub fn append_blocking(&self, payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
+        self.append_record_blocking(Record::new(payload.as_ref()))
     }
+
+    /// [`Stream::append_record`] that blocks while there is no room.
+    ///
+    /// # Errors
+    /// As for `append`, but never `Busy`.
+    pub fn append_record_blocking(&self, record: Record<'_>) -> Result<Ticket, AppendError> {
+        self.ticket(self.state.log.append_blocking(record, self.shell.now()))
+    }
+
     /// [`Stream::append`] that waits, without blocking, while there is no room.
     ///
     /// # Errors
     /// As for `append`, but never `Busy`.
-    pub async fn append_async(&self, _payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
-        todo!()
+    pub async fn append_async(&self, payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
+        let record = Record::new(payload.as_ref());
+        let taken = std::future::poll_fn(|cx| self.state.log.poll_append(record, self.shell.now(), cx)).await;
+        self.ticket(taken)
     }
+
     /// Appends and blocks until the record is durable.
     ///
     /// # Errors
     /// Nothing was taken, or its fate is what the inner [`CommitError`] says.
-    pub fn append_durable(&self, _payload: impl AsRef<[u8]>) -> Result<Seq, crate::AppendDurableError> {
-        todo!()
+    pub fn append_durable(&self, payload: impl AsRef<[u8]>) -> Result<Seq, AppendDurableError> {
+        Ok(self.append_blocking(payload)?.wait()?)
     }
+
     /// Takes all records or none: all or nothing after a crash, and in visibility. The tag, if any, becomes durable with them; the
     /// last one per producer is found again by [`Stream::last_tags`].
     ///
     /// # Errors
     /// Nothing was taken; a batch larger than `batch_bytes_max` is refused with both numbers.
-    pub fn append_batch(&self, _records: &[Record<'_>], _tag: Option<Tag<'_>>) -> Result<Ticket, AppendError> {
-        todo!()
+    pub fn append_batch(&self, records: &[Record<'_>], tag: Option<Tag<'_>>) -> Result<Ticket, AppendError> {
+        self.ticket(self.state.log.append_batch(records, tag, self.shell.now()))
     }
-    /// [`Stream::append_batch`] that blocks while there is no room.
+
+    /// [`Stream::append_batch`] that blocks while there is no room, committing what holds it.
     ///
     /// # Errors
-    /// As for `append_batch`, but never `Busy`.
+    /// As for `append_batch`; `Busy` only if the disk refuses to take what holds the room.
     pub fn append_batch_blocking(
         &self,
-        _records: &[Record<'_>],
-        _tag: Option<Tag<'_>>,
+        records: &[Record<'_>],
+        tag: Option<Tag<'_>>,
     ) -> Result<Ticket, AppendError> {
-        todo!()
+        loop {
+            let taken = self.state.log.append_batch(records, tag, self.shell.now());
+            let Err(AppendError::Busy { .. }) = &taken else { return self.ticket(taken) };
+            if !self.make_room() {
+                return self.ticket(taken);
+            }
+        }
     }
-    /// Blocks until everything appended before is durable.
+
+    /// Commits this stream, else all: what holds the room is not yet written. `false`: the disk took nothing.
+    fn make_room(&self) -> bool {
+        let used = self.shell.core.room().used();
+        let freed = || self.shell.core.room().used() < used;
+        let commit = |stream: &StreamState| {
+            let _ = stream.log.commit(self.shell.now(), wal_store::Want::Batch);
+            freed()
+        };
+        commit(&self.state) || self.shell.core.all_streams().iter().any(|stream| commit(stream)) || freed()
+    }
+
+    /// Blocks until everything appended before is durable; says up to where.
     ///
     /// # Errors
     /// What the error says of the records above the durable end.
     pub fn commit_blocking(&self) -> Result<Seq, CommitError> {
-        todo!()
+        let progress = self.state.log.commit(self.shell.now(), wal_store::Want::Durable)?;
+        Ok(progress.ends.durable)
     }
+
     /// Blocks until everything appended before stands in a rotated segment; the next append begins a new one.
     ///
     /// # Errors
     /// As for `commit_blocking`.
     pub fn rotate(&self) -> Result<(), CommitError> {
-        todo!()
+        self.state.log.rotate(self.shell.now()).map(|_| ())
     }
+
     /// How far it is appended, written, durable, readable.
     #[must_use]
     pub fn ends(&self) -> Ends {
-        todo!()
+        self.state.ends()
     }
-    /// The oldest seq kept.
+
+    /// The oldest seq kept; the end if none is.
     #[must_use]
     pub fn first(&self) -> Seq {
-        todo!()
+        self.state.first()
     }
+
     /// The last durable tag of every producer.
     #[must_use]
     pub fn last_tags(&self) -> Vec<OwnedTag> {
-        todo!()
+        self.state.log.last_tags()
     }
+
+    /// Every loss ever found in this stream, once each.
+    #[must_use]
+    pub fn losses(&self) -> &[Gap] {
+        &self.state.losses
+    }
+
     /// Opens the consumer of that name, exclusively; registers it, durably, if there is none (start: the oldest record kept).
     ///
     /// # Errors
     /// [`StreamError::InUse`] if it is open.
-    pub fn consumer(&self, _name: &str) -> Result<Consumer, StreamError> {
-        todo!()
+    pub fn consumer(&self, name: &str) -> Result<Consumer, StreamError> {
+        self.consumer_with(name, ConsumerSettings::default())
     }
+
     /// [`Stream::consumer`] with settings.
     ///
     /// # Errors
     /// As for `consumer`.
-    pub fn consumer_with(&self, _name: &str, _settings: ConsumerSettings) -> Result<Consumer, StreamError> {
-        todo!()
+    pub fn consumer_with(&self, name: &str, settings: ConsumerSettings) -> Result<Consumer, StreamError> {
+        let state = self.shell.core.take_consumer(&self.state, name, settings.start, self.shell.now())?;
+        Ok(Consumer::new(self.clone(), state))
     }
-    /// The registered consumers.
+
+    /// The registered consumers, in the order of their creation.
     #[must_use]
     pub fn consumers(&self) -> Vec<ConsumerStats> {
-        todo!()
+        self.state.consumers().iter().map(|consumer| self.state.consumer_stats(consumer)).collect()
     }
+
     /// Forgets a consumer and its cursor, durably; what only it held back can be retired.
     ///
     /// # Errors
-    /// [`StreamError::InUse`] if it is open, `NotFound` if there is none.
-    pub fn remove_consumer(&self, _name: &str) -> Result<(), StreamError> {
-        todo!()
+    /// [`StreamError::InUse`] if it is open, `NoConsumer` if there is none.
+    pub fn remove_consumer(&self, name: &str) -> Result<(), StreamError> {
+        self.shell.core.remove_consumer(&self.state, name)
     }
+
     /// Counters and gauges.
     #[must_use]
     pub fn stats(&self) -> StreamStats {
-        todo!()
+        self.state.stats()
+    }
+
+    fn ticket(&self, taken: Result<wal_store::Ticket, AppendError>) -> Result<Ticket, AppendError> {
+        taken.map(|inner| Ticket::new(inner, &self.shell.clock))
     }
 }

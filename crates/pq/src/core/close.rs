@@ -1,0 +1,61 @@
+//! Closing: commit what is open, save cursors, say that nothing was left.
+//!
+//! The clean-stop record is written last, and only if nothing failed before it: it says that every stream is durable up to its end.
+
+use std::sync::Arc;
+
+use wal_format::Now;
+
+use crate::clock::locked;
+use crate::{CloseError, CloseReport};
+
+use super::{Core, Phase, StreamState, durable_end_of};
+
+impl Core {
+    /// No consumer is taken, no stream created from now on; readers get the end.
+    pub(crate) fn begin_close(&self) -> bool {
+        let first = self.enter(Phase::Closing);
+        self.hub.ring_all();
+        first
+    }
+
+    /// Commits everything, saves cursors, writes the clean-stop record, gives the lock back.
+    ///
+    /// # Errors
+    /// What failed. Everything that could be done was done, and nothing was unlinked behind a failure.
+    pub fn close(&self, now: impl Fn() -> Now) -> Result<CloseReport, CloseError> {
+        self.begin_close();
+        let mut report = CloseReport::default();
+        let mut failed = Vec::new();
+        for stream in self.all_streams() {
+            let before = stream.ends().durable;
+            match stream.log.close(now()) {
+                Ok(durable) => report.committed_count += before.distance_to(durable.end),
+                Err(error) => failed.push(format!("stream {:?} was not committed: {error}", stream.name)),
+            }
+        }
+        match self.tick(now()) {
+            Ok(tick) => report.cursors_saved_count = tick.cursors_count,
+            Err(error) => failed.push(format!("cursors were not saved: {error}")),
+        }
+        if failed.is_empty() {
+            match self.write_clean_stop() {
+                Ok(()) => report.clean = true,
+                Err(error) => failed.push(format!("the clean stop was not recorded: {error}")),
+            }
+        }
+        self.enter(Phase::Closed);
+        self.hub.ring_all();
+        self.files.clear();
+        drop(locked(&self.held).take());
+        if failed.is_empty() { Ok(report) } else { Err(CloseError::Incomplete { reason: failed.join("; ") }) }
+    }
+
+    fn write_clean_stop(&self) -> Result<(), offsets::SaveError> {
+        let end_of = |stream: &Arc<StreamState>| durable_end_of(&stream.log).map(|end| (stream.id, end));
+        let ends: Vec<_> = self.all_streams().iter().filter_map(end_of).collect();
+        let mut ledger = locked(&self.ledger);
+        // Streams that never ran have no end to name; a record of none still says that nothing was pending.
+        ledger.offsets.clean_stop(&ends)
+    }
+}

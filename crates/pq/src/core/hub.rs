@@ -1,0 +1,433 @@
+//! The hub: what the writers of all streams tell the readers of all streams, without any file in between.
+//!
+//! It holds the state cache behind its short lock, the wake-up cells beside it, the lanes' dirty set, the commit timers, and the
+//! lists of those who wait. It does no I/O, starts no thread and reads no clock: `now` is the latest time anybody told it.
+//!
+//! ```text
+//!   Log ──enlist──> dirty set ──────────> lanes
+//!    ├──readable──> cell ──(asleep?)──> cache.signal ──> parking (pool), bells (pull)
+//!    └──rotated───> cache.rotated ───────┘  └──> the tick is armed
+//! ```
+//!
+//! Invariants: no file-system call and no wake-up under the cache's lock (I5); a stream is in the dirty set at most once.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crossbeam_channel::{Receiver, Sender};
+use scheduler::{Cache, Key, Lease, Outcome, TurnEnd, Woken};
+use wal_format::{Instant, SegmentId, Seq, StreamId};
+use wal_store::Events;
+
+use crate::clock::{ClockWake, locked};
+use crate::wake::Cell;
+use crate::waits::{Bell, Parking};
+
+use super::consumer::ConsumerState;
+
+/// What goes through the lanes' channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaneJob {
+    /// Commit this stream.
+    Stream(StreamId),
+    /// One lane ends.
+    Stop,
+}
+
+/// The cache and what must be looked up under its lock.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    pub(crate) cache: Cache,
+    listeners: HashMap<StreamId, Arc<Listener>>,
+}
+
+/// What changed since the last tick.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Consumers whose cursor or note moved.
+    pub(crate) cursors: Vec<Arc<ConsumerState>>,
+    /// Streams where something may be retired.
+    pub(crate) touched: BTreeSet<StreamId>,
+    /// Streams whose durable end may have moved.
+    pub(crate) moved: BTreeSet<StreamId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    now: AtomicU64,
+    signals: bool,
+    shelf: Mutex<Shelf>,
+    pub(crate) parking: Parking,
+    bells: RwLock<HashMap<Key, Arc<Bell>>>,
+    lanes: (Sender<LaneJob>, Receiver<LaneJob>),
+    timers: Mutex<BinaryHeap<Reverse<(Instant, StreamId)>>>,
+    /// When the timer thread is needed next.
+    pub(crate) timer: Alarm,
+    /// When a tick is due.
+    pub(crate) saver: Alarm,
+    changed: Mutex<Changed>,
+    /// Rung when anything ends: the queue, a stream, a turn of a sink that is to be parked.
+    pub(crate) ended: Bell,
+}
+
+/// Whether readers are woken by commits, or look again by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signals {
+    /// A commit wakes caught-up readers.
+    On,
+    /// They poll.
+    Off,
+}
+
+impl Hub {
+    pub(crate) fn new(cache: Cache, signals: Signals) -> Self {
+        Self {
+            now: AtomicU64::new(0),
+            signals: signals == Signals::On,
+            shelf: Mutex::new(Shelf { cache, listeners: HashMap::new() }),
+            parking: Parking::default(),
+            bells: RwLock::default(),
+            lanes: crossbeam_channel::unbounded(),
+            timers: Mutex::default(),
+            timer: Alarm::new(),
+            saver: Alarm::new(),
+            changed: Mutex::default(),
+            ended: Bell::default(),
+        }
+    }
+
+    /// Somebody knows what time it is.
+    pub(crate) fn saw(&self, now: Instant) {
+        self.now.fetch_max(now.nanos(), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Runs `f` under the cache's short lock.
+    pub(crate) fn with_cache<T>(&self, f: impl FnOnce(&mut Cache) -> T) -> T {
+        f(&mut locked(&self.shelf).cache)
+    }
+
+    pub(crate) fn open_stream(&self, listener: &Arc<Listener>, segments: &[(SegmentId, Seq)], open: SegmentId) {
+        let mut shelf = locked(&self.shelf);
+        shelf.listeners.insert(listener.stream, Arc::clone(listener));
+        shelf.cache.open_stream(listener.stream, segments, open);
+    }
+
+    pub(crate) fn close_stream(&self, stream: StreamId) {
+        let mut shelf = locked(&self.shelf);
+        shelf.cache.close_stream(stream);
+        shelf.listeners.remove(&stream);
+    }
+
+    /// The oldest due pool turn; arms the timer for what is due later, and wakes one more worker if more is due now.
+    pub(crate) fn lease(&self, now: Instant) -> Option<Lease> {
+        let (lease, more, next) = {
+            let Shelf { cache, listeners } = &mut *locked(&self.shelf);
+            let lease = cache.lease(now, &|stream| readable_of(listeners, stream));
+            (lease, cache.has_due(now), cache.next_timer(now))
+        };
+        if let Some(next) = next {
+            self.timer.arm(next);
+        }
+        if lease.is_some() && more {
+            self.parking.wake(1);
+        }
+        lease
+    }
+
+    /// The turn of one pull consumer, if it is due.
+    pub(crate) fn lease_key(&self, key: Key, now: Instant) -> Option<Lease> {
+        let Shelf { cache, listeners } = &mut *locked(&self.shelf);
+        cache.lease_key(key, now, &|stream| readable_of(listeners, stream))
+    }
+
+    /// Takes a lease back and wakes whom that concerns.
+    pub(crate) fn end_turn(&self, lease: Lease, outcome: Outcome, now: Instant) {
+        let stream = lease.key.stream;
+        let TurnEnd { woken, completed, due, .. } = {
+            let Shelf { cache, listeners } = &mut *locked(&self.shelf);
+            cache.end_turn(lease, outcome, now, &|stream| match listeners.get(&stream) {
+                Some(listener) if self.signals => Seq::new(listener.cell.fall_asleep()),
+                Some(listener) => Seq::new(listener.cell.readable()),
+                None => Seq::FIRST,
+            })
+        };
+        self.wake(woken);
+        if let Some(due) = due.filter(|due| *due > now) {
+            self.timer.arm(due);
+        }
+        if completed.is_some() {
+            self.touch(stream);
+        }
+    }
+
+    /// Wakes those who became due. Never under the cache's lock.
+    pub(crate) fn wake(&self, woken: Woken) {
+        if woken.pool_count > 0 {
+            self.parking.wake(woken.pool_count);
+        }
+        for key in woken.pull {
+            if let Some(bell) = self.bell(key) {
+                bell.ring();
+            }
+        }
+    }
+
+    /// Wakes whoever became due by time alone; says when to look again.
+    pub(crate) fn wake_due(&self, now: Instant) {
+        let (woken, next) = {
+            let cache = &mut locked(&self.shelf).cache;
+            (cache.wake_due(now), cache.next_timer(now))
+        };
+        self.wake(woken);
+        // What is due now and not yet leased is the workers' business: each of them arms the timer when it looks.
+        if let Some(next) = next.filter(|next| *next > now) {
+            self.timer.arm(next);
+        }
+    }
+
+    pub(crate) fn add_bell(&self, key: Key) -> Arc<Bell> {
+        let mut bells = self.bells.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(bells.entry(key).or_default())
+    }
+
+    pub(crate) fn remove_bell(&self, key: Key) {
+        self.bells.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+
+    fn bell(&self, key: Key) -> Option<Arc<Bell>> {
+        self.bells.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    /// Wakes every pull consumer: something ended.
+    pub(crate) fn ring_all(&self) {
+        let bells: Vec<_> = self.bells.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        bells.iter().for_each(|bell| bell.ring());
+        self.ended.ring();
+    }
+
+    pub(crate) fn lane_jobs(&self) -> &Receiver<LaneJob> {
+        &self.lanes.1
+    }
+
+    pub(crate) fn push_lane(&self, job: LaneJob) {
+        // The receiver lives as long as the hub.
+        let _ = self.lanes.0.send(job);
+    }
+
+    /// A commit of this stream is worth it from `due` on.
+    pub(crate) fn arm_commit(&self, stream: StreamId, due: Instant) {
+        locked(&self.timers).push(Reverse((due, stream)));
+        self.timer.arm(due);
+    }
+
+    /// The streams whose commit timer is over; arms the timer for the rest.
+    pub(crate) fn take_commit_timers(&self, now: Instant) -> Vec<StreamId> {
+        let mut timers = locked(&self.timers);
+        let mut due = Vec::new();
+        while let Some(Reverse((at, stream))) = timers.peek().copied() {
+            if at > now {
+                self.timer.arm(at);
+                break;
+            }
+            timers.pop();
+            due.push(stream);
+        }
+        due
+    }
+
+    /// Something of this stream may be retired: the tick is armed.
+    pub(crate) fn touch(&self, stream: StreamId) {
+        locked(&self.changed).touched.insert(stream);
+        self.saver.request();
+    }
+
+    /// A cursor moved: the tick is armed.
+    pub(crate) fn cursor_moved(&self, consumer: &Arc<ConsumerState>) {
+        locked(&self.changed).cursors.push(Arc::clone(consumer));
+        self.saver.request();
+    }
+
+    /// What changed since the last call.
+    pub(crate) fn take_changed(&self) -> Changed {
+        std::mem::take(&mut *locked(&self.changed))
+    }
+
+    /// It could not be saved: it is still to be.
+    pub(crate) fn put_back(&self, changed: Changed) {
+        let mut now = locked(&self.changed);
+        now.cursors.extend(changed.cursors);
+        now.touched.extend(changed.touched);
+        now.moved.extend(changed.moved);
+    }
+}
+
+fn readable_of(listeners: &HashMap<StreamId, Arc<Listener>>, stream: StreamId) -> Seq {
+    listeners.get(&stream).map_or(Seq::FIRST, |listener| Seq::new(listener.cell.readable()))
+}
+
+/// Where a stream is on its way through the lanes.
+mod lane {
+    pub(super) const IDLE: u8 = 0;
+    pub(super) const QUEUED: u8 = 1;
+    pub(super) const RUNNING: u8 = 2;
+    pub(super) const AGAIN: u8 = 3;
+}
+
+/// The ear of one stream's log.
+pub(crate) struct Listener {
+    stream: StreamId,
+    hub: Arc<Hub>,
+    pub(crate) cell: Cell,
+    lane: AtomicU8,
+    moved: AtomicBool,
+    /// The instant its earliest commit timer stands for.
+    armed_for: AtomicU64,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("stream", &self.stream).field("cell", &self.cell).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    pub(crate) fn new(stream: StreamId, hub: Arc<Hub>, readable: Seq) -> Self {
+        Self {
+            stream,
+            hub,
+            cell: Cell::new(readable.get()),
+            lane: AtomicU8::new(lane::IDLE),
+            moved: AtomicBool::new(false),
+            armed_for: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// A commit is worth it from `due` on.
+    pub(crate) fn arm(&self, due: Instant) {
+        let nanos = due.nanos();
+        if nanos < self.armed_for.load(Ordering::SeqCst)
+            && self.armed_for.fetch_min(nanos, Ordering::SeqCst) > nanos
+        {
+            self.hub.arm_commit(self.stream, due);
+        }
+    }
+
+    /// Its commit timer rang; to be called before the log is asked what is due.
+    pub(crate) fn timer_over(&self) {
+        self.armed_for.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// Puts the stream on its lane: at most once, and once more behind a commit that is on.
+    pub(crate) fn enlist(&self) {
+        let next = |state| match state {
+            lane::IDLE => Some(lane::QUEUED),
+            lane::RUNNING => Some(lane::AGAIN),
+            _ => None,
+        };
+        if self.lane.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(lane::IDLE) {
+            self.hub.push_lane(LaneJob::Stream(self.stream));
+        }
+    }
+
+    /// A lane took the stream: from now on an `enlist` means once more. Before the commit swaps its buffers.
+    pub(crate) fn lane_begins(&self) {
+        self.lane.store(lane::RUNNING, Ordering::SeqCst);
+    }
+
+    /// The lane is through; whoever asked meanwhile is served at the end of the line.
+    pub(crate) fn lane_ends(&self) {
+        if self.lane.compare_exchange(lane::RUNNING, lane::IDLE, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            self.lane.store(lane::QUEUED, Ordering::Release);
+            self.hub.push_lane(LaneJob::Stream(self.stream));
+        }
+    }
+
+    /// The durable end was looked at: the next move is news again.
+    pub(crate) fn end_seen(&self) {
+        self.moved.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Events for Listener {
+    fn enlist(&self, _stream: StreamId) {
+        Self::enlist(self);
+    }
+
+    fn due(&self, _stream: StreamId, at: Instant) {
+        self.arm(at);
+    }
+
+    fn readable(&self, stream: StreamId, end: Seq) {
+        if !self.moved.load(Ordering::Relaxed) && !self.moved.swap(true, Ordering::SeqCst) {
+            locked(&self.hub.changed).moved.insert(stream);
+        }
+        if self.cell.publish(end.get()) && self.hub.signals {
+            let woken = self.hub.with_cache(|cache| cache.signal(stream, self.hub.now()));
+            self.hub.wake(woken);
+        }
+    }
+
+    fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId) {
+        let woken = self.hub.with_cache(|cache| cache.rotated(stream, old_end, new_open, self.hub.now()));
+        self.hub.wake(woken);
+        self.hub.touch(stream);
+    }
+}
+
+/// A due time somebody sleeps for, moved earlier by anybody.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    due: AtomicU64,
+    requested: AtomicBool,
+    pub(crate) wake: Arc<ClockWake>,
+}
+
+impl Alarm {
+    fn new() -> Self {
+        Self { due: AtomicU64::new(u64::MAX), requested: AtomicBool::new(false), wake: ClockWake::new() }
+    }
+
+    /// To ring at `due` at the latest.
+    pub(crate) fn arm(&self, due: Instant) {
+        if self.due.fetch_min(due.nanos(), Ordering::SeqCst) > due.nanos() {
+            self.wake.wake();
+        }
+    }
+
+    /// To ring when its owner thinks fit; the owner is told once.
+    pub(crate) fn request(&self) {
+        if !self.requested.load(Ordering::Relaxed) && !self.requested.swap(true, Ordering::SeqCst) {
+            self.wake.wake();
+        }
+    }
+
+    /// Whether somebody asked.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody asked since the last call.
+    pub(crate) fn take_request(&self) -> bool {
+        self.requested.swap(false, Ordering::SeqCst)
+    }
+
+    /// When it rings; `None`: it is not armed.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.due.load(Ordering::SeqCst) {
+            u64::MAX => None,
+            nanos => Some(Instant::from_nanos(nanos)),
+        }
+    }
+
+    /// Whether it rings now; disarms it if so.
+    pub(crate) fn take(&self, now: Instant) -> bool {
+        self.due.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |due| (due <= now.nanos()).then_some(u64::MAX)).is_ok()
+    }
+}

@@ -1,0 +1,350 @@
+//! Opening: the order of recovery, and the report of what was found.
+//!
+//! ```text
+//!   lock → queue.meta → catalog → cursors → void the clean stop → half-deleted streams → each stream → strays
+//! ```
+//!
+//! Nothing of a user's is deleted by it, and one damaged stream never blocks the rest: it is paused, with its reason, and tried again
+//! when somebody asks for it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use disk::{Disk, DirEntry, EntryKind, ErrorClass, FdBudget, FdLimit, FileCache, SyncSite};
+use offsets::Offsets;
+use scheduler::{Backoff, Cache, Policy};
+use wal_format::{Incarnation, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
+use wal_store::{Evidence, Log, Room, StoreContext, recover};
+
+use crate::catalog::{Catalog, Entry};
+use crate::meta::{self, Found};
+use crate::options::{FDS_COMMON_MIN, FDS_HELD, FDS_RESERVED};
+use crate::{OpenError, OpenReport, Options, StreamReport};
+
+use super::consumer::ConsumerState;
+use super::hub::{Hub, Listener, Signals};
+use super::ids::{Ids, Seed};
+use super::{Core, Held, Ledger, Paused, StreamState, Streams};
+
+/// The directory of all streams' directories.
+pub(crate) const STREAMS: &str = "streams";
+const QUARANTINE: &str = "quarantine";
+const LOCK: &str = "LOCK";
+const STREAMS_DIR: SyncSite = SyncSite::new("streams.dir");
+const QUEUE_DIR: SyncSite = SyncSite::new("queue.dir");
+
+impl Core {
+    /// Opens the queue on this disk, creates it if there is none, recovers what the last owner left.
+    ///
+    /// # Errors
+    /// Somebody owns it, a setting cannot be, or the disk refused the queue's own files.
+    pub fn open(disk: Arc<dyn Disk>, options: Options, seed: Seed, now: Now) -> Result<Self, OpenError> {
+        options.validate()?;
+        let fds = budget(options.fds_max);
+        let held_count = NonZeroUsize::new(FDS_HELD).unwrap_or(NonZeroUsize::MIN);
+        let permit = fds.acquire_reserved(held_count);
+        let lock = disk.lock(Path::new(LOCK)).map_err(|source| match source.class() {
+            ErrorClass::InUse => OpenError::InUse { source },
+            _ => OpenError::Disk(source),
+        })?;
+        let mut report = OpenReport::default();
+        let mut ids = Ids::new(seed);
+        let queue = identify(&*disk, &mut ids, &mut report)?;
+        ensure_dir(&*disk, Path::new(STREAMS), QUEUE_DIR)?;
+        let (catalog, found) = Catalog::open(Arc::clone(&disk), queue)?;
+        note_journal(&mut report, &found.journal, found.ignored_count);
+        let (offsets, found) = Offsets::open(Arc::clone(&disk), queue)?;
+        note_journal(&mut report, &found.journal, found.ignored_count);
+        let cache = Cache::new(policy(&options), backoff(&options), ids.draw());
+        let signals = if options.push_back.is_some() { Signals::Off } else { Signals::On };
+        let room = usize::try_from(options.buffer_bytes_max).unwrap_or(usize::MAX);
+        let mut core = Self {
+            files: FileCache::new(Arc::clone(&fds)),
+            room: Arc::new(Room::new(room)),
+            queue,
+            hub: Arc::new(Hub::new(cache, signals)),
+            ledger: Mutex::new(Ledger { catalog, offsets, last_tick: None, failures: 0 }),
+            streams: RwLock::new(Streams::default()),
+            report,
+            phase: 0.into(),
+            saves: 0.into(),
+            ids: Mutex::new(ids),
+            held: Mutex::new(Some(Held { _lock: lock, _permit: permit })),
+            disk,
+            options,
+        };
+        core.hub.saw(now.instant);
+        core.open_streams()?;
+        Ok(core)
+    }
+
+    fn open_streams(&mut self) -> Result<(), OpenError> {
+        let mut report = std::mem::take(&mut self.report);
+        let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+        report.clean = ledger.offsets.was_clean().is_some();
+        let clean: HashMap<StreamId, SegmentId> = ledger.offsets.was_clean().map_or_else(HashMap::new, |stop| {
+            stop.ends.iter().map(|(stream, end)| (*stream, end.segment)).collect()
+        });
+        // Before the first write of this run, recovery's among them.
+        ledger.offsets.void_clean_stop()?;
+        let entries: Vec<Entry> = ledger.catalog.entries().cloned().collect();
+        for entry in entries.iter().filter(|entry| entry.deleted) {
+            if let Err(error) = finish_delete(&*self.disk, &self.files, ledger, entry.id) {
+                report.notes.push(format!("deleted stream {:?} is not gone yet: {error}", entry.name));
+            }
+        }
+        let known: Vec<StreamId> = entries.iter().map(|entry| entry.id).collect();
+        for stream in ledger.offsets.streams() {
+            if !known.contains(&stream) {
+                report.notes.push(format!("cursors of an unknown stream {stream} are kept, but not used"));
+            }
+        }
+        let (disk, files, room, hub) = (&self.disk, &self.files, &self.room, &self.hub);
+        let opener = Opener { disk, files, room, hub, queue: self.queue };
+        let mut streams = Streams::default();
+        for entry in entries.into_iter().filter(|entry| !entry.deleted) {
+            let (opened, told) = opener.open(ledger, &entry, clean.get(&entry.id).copied());
+            report.streams.push(told);
+            streams.add(entry, opened);
+        }
+        report.streams.sort_by(|a, b| a.name.cmp(&b.name));
+        strays(&**disk, ledger, &mut report)?;
+        self.streams = RwLock::new(streams);
+        self.report = report;
+        Ok(())
+    }
+
+    pub(super) fn opener(&self) -> Opener<'_> {
+        let (disk, files, room, hub) = (&self.disk, &self.files, &self.room, &self.hub);
+        Opener { disk, files, room, hub, queue: self.queue }
+    }
+}
+
+impl Streams {
+    pub(super) fn add(&mut self, entry: Entry, opened: Result<Arc<StreamState>, String>) {
+        match opened {
+            Ok(stream) => {
+                self.by_name.insert(stream.name.clone(), stream.id);
+                self.by_id.insert(stream.id, stream);
+            }
+            Err(reason) => {
+                self.paused.insert(entry.name.clone(), Paused { entry, reason });
+            }
+        }
+    }
+}
+
+/// What opening a stream needs of the core.
+pub(super) struct Opener<'a> {
+    disk: &'a Arc<dyn Disk>,
+    files: &'a Arc<FileCache>,
+    room: &'a Arc<Room>,
+    hub: &'a Arc<Hub>,
+    queue: QueueId,
+}
+
+impl Opener<'_> {
+    /// Recovers one stream and makes it run, or says why it cannot.
+    pub(super) fn open(
+        &self,
+        ledger: &mut Ledger,
+        entry: &Entry,
+        clean: Option<SegmentId>,
+    ) -> (Result<Arc<StreamState>, String>, StreamReport) {
+        let mut told = StreamReport::of(&entry.name);
+        let opened = self.try_open(ledger, entry, clean, &mut told);
+        if let Err(reason) = &opened {
+            tracing::warn!(stream = %entry.name, %reason, "stream paused");
+            told.paused = Some(reason.clone());
+        }
+        (opened, told)
+    }
+
+    fn try_open(
+        &self,
+        ledger: &mut Ledger,
+        entry: &Entry,
+        clean: Option<SegmentId>,
+        told: &mut StreamReport,
+    ) -> Result<Arc<StreamState>, String> {
+        let dir = stream_dir(entry.id);
+        // The entry is durable before the directory: a crash in between leaves an entry alone.
+        ensure_dir(&**self.disk, &dir, STREAMS_DIR).map_err(|e| e.to_string())?;
+        let identity =
+            StreamIdentity { queue: self.queue, stream: entry.id, incarnation: entry.incarnation };
+        // The ear needs the readable end, which only the log can tell; nobody commits before both are there.
+        let ear = Arc::new(Listener::new(entry.id, Arc::clone(self.hub), Seq::FIRST));
+        let context = StoreContext {
+            disk: Arc::clone(self.disk),
+            files: Arc::clone(self.files),
+            room: Arc::clone(self.room),
+            identity,
+            dir,
+            events: Arc::clone(&ear) as _,
+        };
+        let recovery = recover(&context, &evidence(ledger, entry.id, clean)).map_err(|e| e.to_string())?;
+        let new = ledger.catalog.add_losses(entry.id, &recovery.gaps).map_err(|e| e.to_string())?;
+        told.fill(&recovery, &new);
+        let log = Log::open(context, &recovery, entry.settings.clone()).map_err(|e| e.to_string())?;
+        let _ = ear.cell.publish(log.ends().readable.get());
+        let rotated: Vec<_> = recovery.segments.iter().map(|s| (s.id, s.end_seq)).collect();
+        self.hub.open_stream(&ear, &rotated, recovery.next_segment);
+        let losses = ledger.catalog.named(&entry.name).map(|e| e.losses.clone()).unwrap_or_default();
+        let stream = StreamState::new(entry.name.clone(), log, ear, losses);
+        add_consumers(ledger, &stream);
+        Ok(Arc::new(stream))
+    }
+}
+
+fn add_consumers(ledger: &Ledger, stream: &StreamState) {
+    let floor = ledger.offsets.floor(stream.id).map_or(Seq::FIRST, |floor| floor.seq);
+    for entry in ledger.offsets.consumers_of(stream.id) {
+        if entry.incarnation == stream.identity.incarnation {
+            stream.add_consumer(ConsumerState::new(entry, stream.identity, floor));
+        }
+    }
+}
+
+fn evidence(ledger: &Ledger, stream: StreamId, clean: Option<SegmentId>) -> Evidence {
+    let floor = ledger.offsets.floor(stream);
+    Evidence {
+        floor: floor.map(|floor| (floor.seq, floor.segment)),
+        durable_end: ledger.offsets.durable_end(stream).map(|end| end.end),
+        cursors_max: ledger.offsets.consumers_of(stream).map(|consumer| consumer.cursor).max(),
+        floor_tags: floor.map(|floor| floor.tags.iter().map(tag_of).collect()).unwrap_or_default(),
+        clean,
+    }
+}
+
+fn tag_of(tag: &offsets::OwnedTag) -> wal_store::OwnedTag {
+    wal_store::OwnedTag { producer: tag.producer.clone(), value: tag.value.clone(), at: tag.at }
+}
+
+fn identify(disk: &dyn Disk, ids: &mut Ids, report: &mut OpenReport) -> Result<QueueId, OpenError> {
+    match meta::find(disk)? {
+        Found::Id(queue) => Ok(queue),
+        Found::Rebuilt(queue) => {
+            meta::write(disk, queue)?;
+            report.notes.push(format!("{} was missing or damaged and is written again", meta::META));
+            Ok(queue)
+        }
+        Found::Nothing => {
+            let queue = QueueId::new(ids.identity());
+            meta::write(disk, queue)?;
+            report.created = true;
+            Ok(queue)
+        }
+        Found::Lost => Err(OpenError::Lost),
+        Found::Version(path) => Err(OpenError::Version { path }),
+    }
+}
+
+fn note_journal(report: &mut OpenReport, journal: &offsets::journal::JournalReport, ignored: u64) {
+    if journal.is_damaged() {
+        report.notes.extend(journal.files.iter().map(ToString::to_string));
+        let (mended, lost) = (journal.mended_count, journal.lost_count);
+        report.notes.push(format!("{mended} journal entries were mended, {lost} are lost"));
+    }
+    if ignored > 0 {
+        report.notes.push(format!("{ignored} journal bodies were not understood"));
+    }
+}
+
+/// What is in the directories and is not the queue's: listed, never adopted, never touched.
+fn strays(disk: &dyn Disk, ledger: &Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
+    let ours = |name: &str| {
+        [LOCK, meta::META, STREAMS, QUARANTINE].contains(&name)
+            || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {
+        if !entry.name.to_str().is_some_and(ours) {
+            report.strays.push(entry.name.to_string_lossy().into_owned());
+        }
+        ControlFlow::Continue(())
+    })?;
+    disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
+        let known = entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
+        if !known {
+            report.strays.push(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    report.strays.sort_unstable();
+    Ok(())
+}
+
+/// Unlinks what is left of a deleted stream, forgets its cursors, forgets it.
+pub(super) fn finish_delete(
+    disk: &dyn Disk,
+    files: &FileCache,
+    ledger: &mut Ledger,
+    id: StreamId,
+) -> Result<(), crate::StreamError> {
+    let dir = stream_dir(id);
+    let mut names: Vec<PathBuf> = Vec::new();
+    let listed = disk.list(&dir, &mut |entry: DirEntry<'_>| {
+        names.push(dir.join(entry.name));
+        ControlFlow::Continue(())
+    });
+    match listed {
+        Err(error) if error.class() == ErrorClass::NotFound => {}
+        Err(error) => return Err(error.into()),
+        Ok(()) => {
+            for path in &names {
+                files.remove(path);
+                disk.remove_file(path)?;
+            }
+            disk.remove_dir(&dir)?;
+            disk.sync_dir(Path::new(STREAMS), STREAMS_DIR)?;
+        }
+    }
+    ledger.offsets.forget_stream(id).map_err(|e| crate::StreamError::cursors(&e))?;
+    ledger.catalog.forget(id)?;
+    Ok(())
+}
+
+/// A stream's directory. Made of its id alone: names never become paths.
+pub(crate) fn stream_dir(id: StreamId) -> PathBuf {
+    Path::new(STREAMS).join(format!("{:016x}", id.get()))
+}
+
+/// The id a directory's name stands for.
+fn stream_id(name: &OsStr) -> Option<StreamId> {
+    let name = name.to_str()?;
+    let id = StreamId::new(u64::from_str_radix(name, 16).ok()?);
+    (stream_dir(id).file_name() == Some(OsStr::new(name))).then_some(id)
+}
+
+/// Makes sure that a directory exists, durably.
+fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), disk::DiskError> {
+    match disk.create_dir(dir) {
+        Err(error) if error.class() != ErrorClass::Exists => return Err(error),
+        // There already; it may be from an open that was killed before this sync.
+        _ => {}
+    }
+    disk.sync_dir(dir.parent().unwrap_or(Path::new("")), site)
+}
+
+fn policy(options: &Options) -> Policy {
+    options.push_back.map_or(Policy::Signal, |push_back| Policy::Poll { push_back })
+}
+
+fn backoff(options: &Options) -> Backoff {
+    Backoff { first: options.backoff_first, max: options.backoff_max, jitter_percent: 20 }
+}
+
+/// The budget: as asked for, else the process's limit less a margin, and at least what is needed.
+fn budget(fds_max: Option<usize>) -> Arc<FdBudget> {
+    let total = fds_max.unwrap_or_else(crate::options::fds_default);
+    let reserved = FDS_RESERVED.min(total.saturating_sub(FDS_COMMON_MIN));
+    FdBudget::new(FdLimit { total, reserved })
+}
+
+/// A new life of a stream.
+pub(super) fn new_incarnation(ids: &mut Ids) -> Incarnation {
+    Incarnation::new(ids.identity())
+}

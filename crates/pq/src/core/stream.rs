@@ -1,0 +1,150 @@
+//! One stream in memory: its log, its ear, its consumers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wal_format::{ConsumerId, Instant, Seq, StreamId, StreamIdentity};
+use wal_store::{Ends, Log};
+
+use crate::clock::locked;
+use crate::{ConsumerStats, Gap, StreamSettings, StreamStats};
+
+use super::consumer::ConsumerState;
+use super::hub::Listener;
+
+/// A stream that runs.
+#[derive(Debug)]
+pub(crate) struct StreamState {
+    pub(crate) id: StreamId,
+    pub(crate) name: String,
+    pub(crate) identity: StreamIdentity,
+    pub(crate) settings: StreamSettings,
+    pub(crate) log: Log,
+    pub(crate) listener: Arc<Listener>,
+    /// Every loss ever found, once.
+    pub(crate) losses: Vec<Gap>,
+    consumers: Mutex<BTreeMap<ConsumerId, Arc<ConsumerState>>>,
+    deleted: AtomicBool,
+    pub(crate) retired: AtomicU64,
+}
+
+impl StreamState {
+    pub(crate) fn new(
+        name: String,
+        log: Log,
+        listener: Arc<Listener>,
+        losses: Vec<Gap>,
+    ) -> Self {
+        let identity = log.context().identity;
+        let settings = log.settings().clone();
+        Self {
+            id: identity.stream,
+            name,
+            identity,
+            settings,
+            log,
+            listener,
+            losses,
+            consumers: Mutex::default(),
+            deleted: AtomicBool::new(false),
+            retired: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// From now on every reader of it gets the end.
+    pub(crate) fn set_deleted(&self) {
+        self.deleted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn consumers(&self) -> Vec<Arc<ConsumerState>> {
+        locked(&self.consumers).values().cloned().collect()
+    }
+
+    pub(crate) fn consumer(&self, id: ConsumerId) -> Option<Arc<ConsumerState>> {
+        locked(&self.consumers).get(&id).cloned()
+    }
+
+    pub(crate) fn consumer_named(&self, name: &str) -> Option<Arc<ConsumerState>> {
+        locked(&self.consumers).values().find(|c| c.name == name).cloned()
+    }
+
+    pub(crate) fn add_consumer(&self, consumer: Arc<ConsumerState>) {
+        locked(&self.consumers).insert(consumer.key.consumer, consumer);
+    }
+
+    pub(crate) fn remove_consumer(&self, id: ConsumerId) {
+        locked(&self.consumers).remove(&id);
+    }
+
+    /// Its timer rang: puts it on its lane if a commit is due, and arms the timer for what is due later.
+    pub(crate) fn timer_rang(&self, now: Instant) {
+        self.listener.timer_over();
+        match self.log.due() {
+            Some(due) if due <= now => self.listener.enlist(),
+            Some(due) => self.listener.arm(due),
+            None => {}
+        }
+    }
+
+    pub(crate) fn ends(&self) -> Ends {
+        self.log.ends()
+    }
+
+    /// The oldest seq kept; the end if there is none.
+    pub(crate) fn first(&self) -> Seq {
+        let ends = self.log.ends();
+        self.log.segments().first().map_or(ends.durable, |segment| segment.first_seq)
+    }
+
+    /// Records this consumer may see and did not acknowledge.
+    pub(crate) fn lag(&self, consumer: &ConsumerState) -> u64 {
+        consumer.cursor().distance_to(Seq::new(self.listener.cell.readable()))
+    }
+
+    pub(crate) fn consumer_stats(&self, consumer: &ConsumerState) -> ConsumerStats {
+        let counted = &consumer.counted;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ConsumerStats {
+            name: consumer.name.clone(),
+            cursor: consumer.cursor().get(),
+            saved: consumer.saved().get(),
+            lag_records: self.lag(consumer),
+            attached: consumer.is_attached(),
+            delivered_count: count(&counted.delivered),
+            acked_count: count(&counted.acked),
+            dropped_count: count(&counted.dropped),
+            lost_count: count(&counted.lost),
+            failures_count: count(&counted.failures),
+            last_failure: locked(&counted.last_failure).clone(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> StreamStats {
+        let (ends, counters, segments) = (self.log.ends(), self.log.counters(), self.log.segments());
+        StreamStats {
+            name: self.name.clone(),
+            first: segments.first().map_or(ends.durable, |s| s.first_seq).get(),
+            appended_end: ends.appended.get(),
+            written_end: ends.written.get(),
+            durable_end: ends.durable.get(),
+            readable_end: ends.readable.get(),
+            records_count: counters.records,
+            payload_bytes: counters.payload_bytes,
+            written_bytes: counters.written_bytes,
+            writes_count: counters.writes,
+            syncs_count: counters.syncs,
+            batches_count: counters.batches,
+            segments_count: segments.len(),
+            segments_created_count: counters.segments_created,
+            segments_retired_count: self.retired.load(Ordering::Relaxed),
+            poisoned_files_count: counters.poisoned_files,
+            lost_records_count: self.losses.iter().map(Gap::count).sum(),
+            consumers: self.consumers().iter().map(|c| self.consumer_stats(c)).collect(),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Readers: threads that read files for those who must not block. Started as needed, up to a limit; never a runtime's.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
+
+use crossbeam_channel::{Receiver, Sender};
+
+/// A piece of work.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    jobs: Sender<Option<Job>>,
+    shared: Arc<Shared>,
+    max: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    jobs: Receiver<Option<Job>>,
+    idle: AtomicUsize,
+    started: AtomicUsize,
+}
+
+impl Readers {
+    /// Starts the first one; at most `max` in all.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub(crate) fn start(max: usize) -> io::Result<Self> {
+        let (jobs, receiver) = crossbeam_channel::unbounded();
+        let shared =
+            Arc::new(Shared { jobs: receiver, idle: AtomicUsize::new(0), started: AtomicUsize::new(0) });
+        let readers = Self { jobs, shared, max: max.max(1) };
+        readers.add()?;
+        Ok(readers)
+    }
+
+    /// Has `job` done by one of them.
+    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+        // The receiver lives in `shared`.
+        let _ = self.jobs.send(Some(Box::new(job)));
+        if self.shared.idle.load(Ordering::SeqCst) == 0 && self.shared.started.load(Ordering::SeqCst) < self.max {
+            // Without another thread the ones there are serve it a little later.
+            let _ = self.add();
+        }
+    }
+
+    /// They end once what was submitted is done.
+    pub(crate) fn stop(&self) {
+        for _ in 0..self.shared.started.load(Ordering::SeqCst) {
+            let _ = self.jobs.send(None);
+        }
+    }
+
+    fn add(&self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        Builder::new().name("pq-reader".to_owned()).spawn(move || work(&shared))?;
+        self.shared.started.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn work(shared: &Shared) {
+    loop {
+        shared.idle.fetch_add(1, Ordering::SeqCst);
+        let job = shared.jobs.recv();
+        shared.idle.fetch_sub(1, Ordering::SeqCst);
+        match job {
+            Ok(Some(job)) => super::threads::guarded("read", job),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
