@@ -101,6 +101,12 @@ impl Dues {
         self.ready.len() + self.timed.iter().take_while(|(slot, _)| slot.at <= now).count()
     }
 
+    /// How many stand in any line.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.ready.len() + self.timed.len() + self.waiting.len()
+    }
+
     const fn slot(&mut self, at: Instant) -> Slot {
         self.order += 1;
         Slot { at, order: self.order }

@@ -382,10 +382,29 @@ impl World {
                 return Err(format!("reading of {n} went back from {} to {}", before.reading, after.reading));
             }
         }
+        if let Some(objection) = next.object_to_the_lines() {
+            return Err(objection);
+        }
         if next.cache.open_segment(STREAM) < self.cache.open_segment(STREAM) {
             return Err("open_segment went back".to_owned());
         }
         if *woken == expected { Ok(next) } else { Err(format!("woke {woken:?}, due became {expected:?}")) }
+    }
+
+    /// Every consumer stands in the line of what it is doing, and in no other.
+    fn object_to_the_lines(&self) -> Option<String> {
+        let sleeping = |c: &&Consumer| matches!(c.standing, Standing::CaughtUp(_));
+        let in_line = |c: &&Consumer| match c.standing {
+            Standing::Due(_) => c.mode == Mode::Pool,
+            Standing::CaughtUp(slot) => slot.is_some(),
+            Standing::BackOff(_) => true,
+            Standing::Leased(_) => false,
+        };
+        let listed = self.cache.streams.get(&STREAM).map_or(0, |stream| stream.caught_up.len());
+        let consumers = || self.cache.consumers.values();
+        let right = listed == consumers().filter(sleeping).count()
+            && self.cache.dues.len() == consumers().filter(in_line).count();
+        (!right).then(|| format!("the lines are not those of the consumers: {:?}", self.cache))
     }
 
     /// What is wrong with a world in which nothing can happen any more.
