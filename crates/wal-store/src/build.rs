@@ -12,11 +12,14 @@ use std::sync::Arc;
 use disk::{Disk, FdBudget, FdLimit, FileCache, SyncSite};
 use sim_disk::SimDisk;
 use wal_format::{
-    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, FrameKind, Incarnation, Marks, Predecessor, QueueId, SegmentHeader,
-    SegmentId, Seq, StreamId, StreamIdentity, Tag, WallTime, batch_checksum, encode_frame,
+    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, FrameKind, Incarnation, Marks, Predecessor, QueueId,
+    SegmentHeader, SegmentId, Seq, StreamId, StreamIdentity, Tag, WallTime, batch_checksum, encode_frame,
 };
 
-use crate::{Chunk, Gap, Item, NoEvents, ReadBuffers, ReadFrom, ReadLimits, Room, SegmentList, StoreContext, segment_path};
+use crate::{
+    Chunk, Gap, Item, NoEvents, ReadBuffers, ReadFrom, ReadLimits, Room, SegmentList, StoreContext,
+    segment_path,
+};
 
 const SITE: SyncSite = SyncSite::new("test.build");
 
@@ -89,7 +92,12 @@ impl Segment {
         Self::with(IDENTITY, id, first, named)
     }
 
-    pub(crate) fn with(identity: StreamIdentity, id: u64, first: u64, predecessor: Option<Predecessor>) -> Self {
+    pub(crate) fn with(
+        identity: StreamIdentity,
+        id: u64,
+        first: u64,
+        predecessor: Option<Predecessor>,
+    ) -> Self {
         let header = SegmentHeader {
             identity,
             segment: SegmentId::new(id),
@@ -188,6 +196,18 @@ impl Segment {
         self
     }
 
+    /// The file ends here.
+    pub(crate) fn cut(mut self, len: usize) -> Self {
+        self.bytes.truncate(len);
+        self
+    }
+
+    /// The next batch names `next - 1` as the seq before it, without a word of skipping.
+    pub(crate) fn goes_on_at(mut self, next: u64) -> Self {
+        (self.next, self.prev) = (next, next - 1);
+        self
+    }
+
     /// Flips one bit of the file.
     pub(crate) fn flip(mut self, bit: usize) -> Self {
         self.bytes[bit / 8] ^= 1 << (bit % 8);
@@ -275,7 +295,13 @@ impl Seen {
 }
 
 /// Reads all of a list.
-pub(crate) fn read_all(ctx: &StoreContext, list: &SegmentList, from: u64, end: u64, bytes_max: usize) -> Seen {
+pub(crate) fn read_all(
+    ctx: &StoreContext,
+    list: &SegmentList,
+    from: u64,
+    end: u64,
+    bytes_max: usize,
+) -> Seen {
     let mut buffers = ReadBuffers::default();
     read_with(ctx, list, from, end, bytes_max, &mut buffers)
 }

@@ -174,7 +174,9 @@ impl Walk<'_> {
             self.row(Row::R11, piece);
             self.gap(end_before(self.known, piece, self.q));
         }
-        let gaps = self.verdict.gaps.len();
+        // What is missing in front of its first batch is missing in a file without a header.
+        let gaps = self.verdict.gaps.len()
+            - usize::from(self.verdict.gaps.last().is_some_and(|gap| gap.to == self.q));
         let end_offset = match (&piece.runs, next) {
             (None, Some(next)) => self.trusted(piece, next),
             (runs, Some(next)) => self.older(piece, runs.as_deref().unwrap_or_default(), next),

@@ -17,8 +17,6 @@ mod chunk;
 mod fill;
 mod mend;
 
-use std::sync::PoisonError;
-
 use disk::{DiskError, ErrorClass, OpenMode};
 use wal_format::{BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentId, Seq};
 
@@ -27,6 +25,7 @@ pub use chunk::{Chunk, Gap, GapReason, Item, RecordRef, Records, Run};
 pub(crate) use mend::{Part, find_next, mend};
 
 use crate::segments::{Place, SegmentInfo, SegmentList, segment_path};
+use crate::sync::lock;
 use crate::{Log, StoreContext};
 use fill::Reading;
 
@@ -110,8 +109,16 @@ impl Log {
         limits: ReadLimits,
         buffers: &mut ReadBuffers,
     ) -> Result<Chunk, ReadError> {
-        let place = self.shared.segments.lock().unwrap_or_else(PoisonError::into_inner).locate(from.seq);
-        place.read(self.context(), from, bound, limits, buffers)
+        let locate = || lock(&self.shared.segments).locate(from.seq);
+        let (ctx, place) = (self.context(), locate());
+        match place.read(ctx, from, bound, limits, buffers)? {
+            Found::Chunk(chunk) => Ok(chunk),
+            Found::Gone(lost) => match locate() {
+                again if again == place => Ok(lost),
+                // Retired between the look at the list and the open.
+                again => Ok(again.read(ctx, from, bound, limits, buffers)?.chunk()),
+            },
+        }
     }
 }
 
@@ -128,7 +135,7 @@ impl SegmentList {
         limits: ReadLimits,
         buffers: &mut ReadBuffers,
     ) -> Result<Chunk, ReadError> {
-        self.locate(from.seq).read(ctx, from, bound, limits, buffers)
+        self.locate(from.seq).read(ctx, from, bound, limits, buffers).map(Found::chunk)
     }
 }
 
@@ -140,17 +147,33 @@ impl Place {
         bound: Seq,
         limits: ReadLimits,
         buffers: &mut ReadBuffers,
-    ) -> Result<Chunk, ReadError> {
+    ) -> Result<Found, ReadError> {
         if from.seq >= bound {
-            return Ok(Chunk::empty(from.seq, from.hint));
+            return Ok(Found::Chunk(Chunk::empty(from.seq, from.hint)));
         }
-        match self {
-            Self::End => Ok(Chunk::empty(from.seq, from.hint)),
+        let chunk = match self {
+            Self::End => Chunk::empty(from.seq, from.hint),
             Self::Hole { next, retired_below } if from.seq < retired_below => {
-                Ok(hole(&next, from.seq, bound.min(retired_below), GapReason::Retired))
+                hole(&next, from.seq, bound.min(retired_below), GapReason::Retired)
             }
-            Self::Hole { next, .. } => Ok(hole(&next, from.seq, bound, hole_reason(ctx, &next, from.seq)?)),
-            Self::In(segment) => read_segment(ctx, segment, from, bound, limits, buffers),
+            Self::Hole { next, .. } => hole(&next, from.seq, bound, hole_reason(ctx, &next, from.seq)?),
+            Self::In(segment) => return read_segment(ctx, segment, from, bound, limits, buffers),
+        };
+        Ok(Found::Chunk(chunk))
+    }
+}
+
+/// What a read of a place comes to.
+enum Found {
+    Chunk(Chunk),
+    /// The segment's file is not there. The chunk is right if the list still names it.
+    Gone(Chunk),
+}
+
+impl Found {
+    fn chunk(self) -> Chunk {
+        match self {
+            Self::Chunk(chunk) | Self::Gone(chunk) => chunk,
         }
     }
 }
@@ -197,14 +220,14 @@ fn read_segment(
     bound: Seq,
     limits: ReadLimits,
     buffers: &mut ReadBuffers,
-) -> Result<Chunk, ReadError> {
+) -> Result<Found, ReadError> {
     let end = segment.end_seq.min(bound);
     let path = segment_path(&ctx.dir, segment.id);
     let held = match ctx.files.open(&*ctx.disk, &path, OpenMode::Read) {
         Ok(held) => held,
         Err(error) if error.class() == ErrorClass::NotFound => {
             let gap = Gap { from: from.seq, to: end, reason: GapReason::Lost };
-            return Ok(Chunk { items: vec![Item::Gap(gap)], next: end, next_hint: None });
+            return Ok(Found::Gone(Chunk { items: vec![Item::Gap(gap)], next: end, next_hint: None }));
         }
         Err(source) => return Err(ReadError::Disk { segment: segment.id, source }),
     };
@@ -212,7 +235,7 @@ fn read_segment(
         Reading::new(ctx.identity, segment, held.file(), from.seq, end).run(from.hint, limits, buffers)?;
     // Only after success: a descriptor that failed is closed, the next read opens a new one.
     ctx.files.check_in(&path, held);
-    Ok(chunk)
+    Ok(Found::Chunk(chunk))
 }
 
 #[cfg(test)]

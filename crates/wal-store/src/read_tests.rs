@@ -74,12 +74,15 @@ fn a_hint_is_checked_and_a_wrong_one_costs_only_a_search() {
     let ctx = context(&disk);
     let mut buffers = ReadBuffers::default();
     let seq = Seq::new(5);
-    let offsets = (0..segments[0].end_offset() + 100).step_by(7).chain(segments[0].batches.iter().map(|b| b.start as u64));
+    let offsets = (0..segments[0].end_offset() + 100)
+        .step_by(7)
+        .chain(segments[0].batches.iter().map(|b| b.start as u64));
     for offset in offsets {
         for segment in [1, 2] {
             let hint = Some(Position { segment: SegmentId::new(segment), offset });
-            let chunk =
-                list.read(&ctx, ReadFrom { seq, hint }, Seq::new(7), ReadLimits::default(), &mut buffers).unwrap();
+            let chunk = list
+                .read(&ctx, ReadFrom { seq, hint }, Seq::new(7), ReadLimits::default(), &mut buffers)
+                .unwrap();
             let seqs: Vec<_> = chunk.records().map(|record| record.seq.get()).collect();
             assert_eq!(seqs, [5, 6], "hint at {offset}");
         }
@@ -106,7 +109,13 @@ fn a_large_segment_is_read_with_one_read_a_fill_and_the_memory_comes_back() {
     // A search by headers hops; it does not read the segment.
     let before = disk.bytes_read();
     let chunk = list
-        .read(&ctx, ReadFrom { seq: Seq::new(14_990), hint: None }, Seq::new(15_001), ReadLimits { bytes_max: 1 }, &mut buffers)
+        .read(
+            &ctx,
+            ReadFrom { seq: Seq::new(14_990), hint: None },
+            Seq::new(15_001),
+            ReadLimits { bytes_max: 1 },
+            &mut buffers,
+        )
         .unwrap();
     assert_eq!(chunk.record_count(), 11);
     assert!(disk.bytes_read() - before < 4 << 20);
@@ -128,7 +137,8 @@ fn skipped_seqs_are_a_gap_that_says_not_durable() {
     let disk = new_disk();
     one.put(&disk);
     two.put(&disk);
-    let list = [info(&one, 1), SegmentInfo { first_seq: Seq::new(20), ..info(&two, 20) }].into_iter().collect();
+    let list =
+        [info(&one, 1), SegmentInfo { first_seq: Seq::new(20), ..info(&two, 20) }].into_iter().collect();
     let seen = read_all(&context(&disk), &list, 1, 21, 1 << 20);
     assert_eq!(seen.seqs(), [1, 2, 6, 7, 20]);
     let gaps: Vec<_> = seen.gaps.iter().map(|gap| (gap.from.get(), gap.to.get(), gap.reason)).collect();
@@ -165,6 +175,9 @@ fn one_flipped_bit_costs_one_record_at_most_and_nothing_outside_a_payload() {
         .collect();
     // The segment header is recovery's; readers do not look at it.
     for bit in 4096 * 8..one.bytes.len() * 8 {
+        if one.bytes[bit / 8 - 64..bit / 8 + 1] == [0; 65] && bit % 509 > 0 {
+            continue; // the zeros that pad a batch are all the same
+        }
         disk.corrupt(&path, bit as u64 / 8, bit as u32 % 8);
         let seen = read_all(&context(&disk), &list, 1, 9, 1 << 20);
         let hit = payloads.iter().find(|(_, range)| range.contains(&(bit / 8))).map(|(seq, _)| *seq);
@@ -242,7 +255,10 @@ fn a_failed_read_changes_nothing_and_short_reads_are_invisible() {
     }
     for bytes in [1, 63, 4000] {
         disk.plan(Fault::short(On::Op(Op::Read), 1, bytes));
-        assert_eq!(read_all(&context(&disk), &list, 1, end.get(), 1 << 20).records.len(), end.get() as usize - 1);
+        assert_eq!(
+            read_all(&context(&disk), &list, 1, end.get(), 1 << 20).records.len(),
+            end.get() as usize - 1
+        );
         disk.clear_faults();
     }
 }

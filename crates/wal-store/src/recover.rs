@@ -20,7 +20,6 @@ mod act;
 pub(crate) mod chain;
 pub(crate) mod collect;
 pub(crate) mod facts;
-mod flip;
 
 use std::path::PathBuf;
 
@@ -238,3 +237,7 @@ fn segments(verdict: &Verdict, floor: Seq) -> SegmentList {
     list.set_retired_below(floor);
     list
 }
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

@@ -122,6 +122,22 @@ impl SegmentList {
         self.segments.retain(|s| s.id != id);
     }
 
+    /// Takes the rotated segments below `below` off the front; their seqs count as retired from now on.
+    pub(crate) fn take_below(&mut self, below: SegmentId) -> Vec<SegmentInfo> {
+        let gone = |s: &SegmentInfo| s.id < below && s.state == SegmentState::Rotated;
+        let count = self.segments.iter().take_while(|s| gone(s)).count();
+        let taken: Vec<_> = self.segments.drain(..count).collect();
+        if let Some(last) = taken.last() {
+            self.set_retired_below(self.first().map_or(last.end_seq, |first| first.first_seq));
+        }
+        taken
+    }
+
+    /// Puts back what [`SegmentList::take_below`] took, in front.
+    pub(crate) fn put_back(&mut self, segments: &[SegmentInfo]) {
+        self.segments.splice(..0, segments.iter().copied());
+    }
+
     /// Seqs below this were retired: that they are not there is no loss.
     pub fn retired_below(&self) -> Seq {
         Seq::new(self.retired_below)

@@ -15,10 +15,9 @@
 use disk::{DiskError, File};
 use wal_format::{
     BATCH_HEADER_BYTES, BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId,
-    Seq, StreamIdentity, Tag, verified_frames, verify_batch,
+    Seq, StreamIdentity, Tag, flipped_bit, verified_frames, verify_batch,
 };
 
-use super::flip::is_one_flip;
 use crate::OwnedTag;
 use crate::read::{Part, find_next, mend};
 
@@ -313,7 +312,6 @@ fn damage_of(identity: &StreamIdentity, header: &BatchHeader, frames: &[u8]) -> 
         .into_iter()
         .filter_map(|part| if let Part::Lost { from, to } = part { Some((from, to)) } else { None })
         .collect();
-    let whole = frames.len() == header.frames_bytes as usize;
     let few = lost.iter().map(|(from, to)| from.distance_to(*to)).sum::<u64>() <= 1;
-    Damage { one_flip: whole && few && is_one_flip(identity, header, frames), lost }
+    Damage { one_flip: few && flipped_bit(identity, header, frames).is_some(), lost }
 }
