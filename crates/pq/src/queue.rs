@@ -110,7 +110,7 @@ impl Queue {
         settings.validate()?;
         let (core, now) = (&self.shell.core, self.shell.now());
         let state = core.register_consumer(&stream.state, consumer, settings.start, now)?;
-        let slot = self.shell.pool.add(&self.shell, &stream.state, &state, Box::new(sink), settings);
+        let slot = self.shell.pool.add(&self.shell, &state, Box::new(sink), settings);
         match slot {
             Ok(slot) => {
                 core.attach(&stream.state, &state, scheduler::Mode::Pool, now.instant);

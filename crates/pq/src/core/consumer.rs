@@ -171,10 +171,6 @@ impl ConsumerState {
         locked(&self.progress).note.clone()
     }
 
-    pub(crate) fn seek_number(&self) -> Option<SeekNumber> {
-        locked(&self.progress).seek
-    }
-
     /// Where `seq` stands, if that is known.
     pub(crate) fn hint_for(&self, seq: Seq) -> Option<Position> {
         let progress = locked(&self.progress);

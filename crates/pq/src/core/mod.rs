@@ -32,7 +32,7 @@ use offsets::Offsets;
 use wal_format::{Instant, QueueId, StreamId};
 use wal_store::Room;
 
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::Catalog;
 use crate::{OpenReport, Options};
 
 pub(crate) use consumer::{AckDone, ConsumerState};
@@ -86,7 +86,6 @@ struct Streams {
 /// A stream whose files could not be recovered.
 #[derive(Debug, Clone)]
 struct Paused {
-    entry: Entry,
     reason: String,
 }
 

@@ -132,7 +132,7 @@ impl Streams {
                 self.by_id.insert(stream.id, stream);
             }
             Err(reason) => {
-                self.paused.insert(entry.name.clone(), Paused { entry, reason });
+                self.paused.insert(entry.name, Paused { reason });
             }
         }
     }

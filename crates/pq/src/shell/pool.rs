@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use wal_store::ReadBuffers;
 
 use crate::clock::locked;
-use crate::core::{ConsumerState, Core, StreamState, Turn, TurnResult};
+use crate::core::{ConsumerState, Core, Turn, TurnResult};
 use crate::waits::handoff;
 use crate::{Clock, Delivery, DynSink, OnRejected, Options, ReadError, SendOutcome, SinkSettings};
 
@@ -55,7 +55,6 @@ struct Shared {
 
 /// A sink, and whether it is at work.
 pub(crate) struct SinkSlot {
-    pub(crate) stream: Arc<StreamState>,
     pub(crate) consumer: Arc<ConsumerState>,
     settings: SinkSettings,
     inner: Mutex<Inner>,
@@ -91,14 +90,12 @@ impl Pool {
     pub(crate) fn add(
         &self,
         shell: &Arc<Shell>,
-        stream: &Arc<StreamState>,
         consumer: &Arc<ConsumerState>,
         sink: Box<dyn DynSink>,
         settings: SinkSettings,
     ) -> std::io::Result<Arc<SinkSlot>> {
         self.ensure_started(shell)?;
         let slot = Arc::new(SinkSlot {
-            stream: Arc::clone(stream),
             consumer: Arc::clone(consumer),
             settings,
             inner: Mutex::new(Inner { sink: Some(sink), started: false, detached: false }),
