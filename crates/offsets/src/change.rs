@@ -4,18 +4,19 @@
 //!   kind u8 | item | item | ...       an item is a wire struct in bincode 2 "standard" (little-endian varints)
 //! ```
 //!
-//! The wire structs below are the format: they are kept apart from the public types, change only with a new
-//! kind, and golden files hold them. Every item says an absolute value, so that losing one entry to damage costs
+//! The wire structs are kept apart from the public types, in [`wire`](crate::wire). Every item says an absolute value, so that losing one entry to damage costs
 //! that move and nothing behind it. Decoding is total: bounded, never a panic.
 
 use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::{Deserialize, Serialize};
-use wal_format::{ConsumerId, Incarnation, SegmentId, Seq, StreamId, WallTime};
+use wal_format::{ConsumerId, SegmentId, Seq, StreamId};
 
-use crate::entry::{
-    AckedRange, ConsumerEntry, CursorMove, DurableEnd, Floor, FloorReason, OwnedTag, Position,
-};
+use crate::entry::{ConsumerEntry, CursorMove, DurableEnd, Floor, FloorReason, OwnedTag};
 use crate::journal::Bodies;
+use crate::wire::{
+    ConsumerWire, CursorWire, FloorWire, TagWire, acked_to_wire, consumer_from_wire, cursor_from_wire,
+    end_from_wire, end_to_wire, hint_to_wire,
+};
 
 /// A body is closed and a new one begun at this length, so that mending one flipped bit stays quick.
 const BODY_BYTES_SOFT: usize = 4 << 10;
@@ -56,58 +57,6 @@ impl Kind {
         Self::CleanStopEnds,
         Self::CleanStopVoid,
     ];
-}
-
-#[derive(Serialize, Deserialize)]
-struct HintWire {
-    segment: u64,
-    offset: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ConsumerWire<'a> {
-    consumer: u64,
-    stream: u64,
-    incarnation: u128,
-    name: &'a str,
-    created_at: u64,
-    cursor: u64,
-    hint: Option<HintWire>,
-    acked: Vec<(u64, u64)>,
-    note: &'a [u8],
-}
-
-#[derive(Serialize, Deserialize)]
-struct CursorWire<'a> {
-    consumer: u64,
-    cursor: u64,
-    hint: Option<HintWire>,
-    acked: Vec<(u64, u64)>,
-    note: Option<&'a [u8]>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct FloorWire {
-    stream: u64,
-    seq: u64,
-    segment: u64,
-    reason: u8,
-}
-
-#[derive(Serialize, Deserialize)]
-struct TagWire<'a> {
-    stream: u64,
-    producer: &'a [u8],
-    value: &'a [u8],
-    at: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct EndWire {
-    stream: u64,
-    end: u64,
-    segment: u64,
-    offset: u64,
 }
 
 /// One decoded item.
@@ -309,53 +258,6 @@ fn take<'a, T: Deserialize<'a>>(rest: &mut &'a [u8]) -> Option<T> {
     Some(value)
 }
 
-const fn hint_to_wire(hint: Position) -> HintWire {
-    HintWire { segment: hint.segment.get(), offset: hint.offset }
-}
-
-fn hint_from_wire(hint: HintWire) -> Position {
-    Position { segment: SegmentId::new(hint.segment), offset: hint.offset }
-}
-
-fn acked_to_wire(acked: &[AckedRange]) -> Vec<(u64, u64)> {
-    acked.iter().map(|range| (range.from.get(), range.to.get())).collect()
-}
-
-fn acked_from_wire(acked: Vec<(u64, u64)>) -> Vec<AckedRange> {
-    acked.into_iter().map(|(from, to)| AckedRange { from: Seq::new(from), to: Seq::new(to) }).collect()
-}
-
-fn consumer_from_wire(wire: ConsumerWire<'_>) -> Option<ConsumerEntry> {
-    Some(ConsumerEntry {
-        stream: StreamId::new(wire.stream),
-        incarnation: Incarnation::new(wire.incarnation),
-        consumer: ConsumerId::new(wire.consumer),
-        name: wire.name.to_owned(),
-        created_at: WallTime::from_nanos(wire.created_at),
-        cursor: Seq::new(wire.cursor),
-        hint: wire.hint.map(hint_from_wire),
-        acked_above: acked_from_wire(wire.acked),
-        note: wire.note.to_vec(),
-    })
-}
-
-fn cursor_from_wire(wire: CursorWire<'_>) -> Option<CursorMove> {
-    Some(CursorMove {
-        consumer: ConsumerId::new(wire.consumer),
-        cursor: Seq::new(wire.cursor),
-        hint: wire.hint.map(hint_from_wire),
-        acked_above: acked_from_wire(wire.acked),
-        note: wire.note.map(<[u8]>::to_vec),
-        direction: crate::entry::Direction::Seek,
-    })
-}
-
-const fn end_to_wire(stream: StreamId, end: DurableEnd) -> EndWire {
-    EndWire { stream: stream.get(), end: end.end.get(), segment: end.segment.get(), offset: end.offset }
-}
-
-fn end_from_wire(wire: &EndWire, change: impl FnOnce(StreamId, DurableEnd) -> Change) -> Change {
-    let end =
-        DurableEnd { end: Seq::new(wire.end), segment: SegmentId::new(wire.segment), offset: wire.offset };
-    change(StreamId::new(wire.stream), end)
-}
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;

@@ -12,6 +12,37 @@
 //! Invariants: memory holds exactly what is durable, a failed save changes nothing in memory; a cursor never
 //! moves back but by a seek; a consumer's id is never used again; a file whose write or sync failed is never
 //! written again, and no file of an earlier run ever is.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use disk::OsDisk;
+//! use offsets::{CursorMove, NewConsumer, Offsets, Save, sites};
+//! use wal_format::{Incarnation, QueueId, Seq, StreamId, WallTime};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dir = tempfile::tempdir()?;
+//! let (disk, queue) = (Arc::new(OsDisk::open(dir.path())?), QueueId::new(0x5eed));
+//! let (mut offsets, _report) = Offsets::open(disk.clone(), queue)?;
+//! let reader = offsets.create_consumer(NewConsumer {
+//!     stream: StreamId::new(1),
+//!     incarnation: Incarnation::new(42),
+//!     name: "reader".into(),
+//!     created_at: WallTime::from_nanos(0),
+//!     cursor: Seq::FIRST,
+//!     hint: None,
+//! })?;
+//! // Any number of cursors, floors and ends: one write, one fdatasync.
+//! let cursors = [CursorMove::forward(reader, Seq::new(1001))];
+//! offsets.save(&Save { cursors: &cursors, ..Save::default() }, sites::SAVE)?;
+//!
+//! // kill -9, power cut, restart ...
+//! drop(offsets);
+//! let (offsets, report) = Offsets::open(disk, queue)?;
+//! assert_eq!(offsets.consumer(reader).map(|entry| entry.cursor), Some(Seq::new(1001)));
+//! assert!(!report.journal.is_damaged());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod journal;
 
@@ -20,8 +51,10 @@ mod check;
 mod entry;
 mod error;
 mod offsets;
+mod replay;
 mod report;
 mod state;
+mod wire;
 
 pub use check::{ACKED_RANGES_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, TAG_BYTES_MAX};
 pub use entry::{

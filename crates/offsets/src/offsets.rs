@@ -8,11 +8,12 @@ use std::sync::Arc;
 use disk::{Disk, SyncSite};
 use wal_format::{ConsumerId, JournalKind, QueueId, StreamId};
 
-use crate::change::{BodyError, ChangeWriter};
+use crate::change::ChangeWriter;
 use crate::check;
 use crate::entry::{CleanStop, ConsumerEntry, DurableEnd, Floor, NewConsumer, Save};
 use crate::error::{OpenError, SaveError};
-use crate::journal::{Bodies, Generation, Journal, JournalOptions, JournalReport};
+use crate::journal::{Bodies, Generation, Journal, JournalOptions};
+use crate::replay::{replay, snapshot};
 use crate::report::OffsetsReport;
 use crate::state::State;
 
@@ -339,31 +340,3 @@ impl Offsets {
         Ok(result?)
     }
 }
-
-fn snapshot(state: &State, all: &mut Bodies) {
-    let mut write = ChangeWriter::new(all);
-    state.snapshot(&mut write);
-    write.finish();
-}
-
-fn replay(bodies: &Bodies, journal: JournalReport) -> Result<(State, OffsetsReport), OpenError> {
-    let mut state = State::default();
-    let mut ignored_count = 0;
-    for body in bodies.iter() {
-        match state.replay(body) {
-            Ok(ignored) => ignored_count += ignored,
-            Err(BodyError::UnknownKind(kind)) => {
-                let current = journal.files.iter().find(|file| file.generation == journal.generation);
-                let path = current.map_or_else(PathBuf::new, |file| file.path.clone());
-                return Err(OpenError::UnknownKind { path, kind });
-            }
-            Err(BodyError::Malformed) => ignored_count += 1,
-        }
-    }
-    state.replayed();
-    let report = OffsetsReport { consumer_count: state.consumers.len(), journal, ignored_count };
-    Ok((state, report))
-}
-
-#[cfg(test)]
-mod tests;

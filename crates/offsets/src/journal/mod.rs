@@ -72,6 +72,3 @@ impl Default for JournalOptions {
         Self { compact_ratio: 4, compact_bytes_min: 256 << 10, file_bytes_max: 256 << 20 }
     }
 }
-
-#[cfg(test)]
-mod tests;

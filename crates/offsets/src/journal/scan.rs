@@ -267,3 +267,7 @@ fn flip(bytes: &mut [u8], bit: usize) {
 fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -11,15 +11,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use disk::{Disk, SyncSite};
-use wal_format::{ENTRY_BODY_BYTES_MAX, ENTRY_HEAD_BYTES, EntryTag, JournalHeader, JournalKind, QueueId};
+use wal_format::{ENTRY_HEAD_BYTES, JournalHeader, JournalKind, QueueId};
 
 use super::bodies::Bodies;
 use super::error::JournalError;
-use super::generation::{Live, NotMade, Spare, make, make_spare, remove_dead};
+use super::generation::{
+    Live, NotMade, Spare, capacity_of, encode, make, make_spare, remove_dead, too_large,
+};
 use super::names::Generation;
 use super::open::{Access, FILE_BYTES_MAX, Place, find};
 use super::report::JournalReport;
-use super::scan::{ENTRY_VERSION, INDEX_BYTES, KIND_LAST, KIND_MORE};
+use super::scan::INDEX_BYTES;
 use super::{JournalOptions, sites};
 
 /// A failed attempt to make a spare is repeated after this many saves.
@@ -319,40 +321,4 @@ impl Journal {
 fn place(dir: &Path, prefix: &str, kind: JournalKind, queue: QueueId) -> Place {
     let header = JournalHeader { kind, queue, generation: 0 };
     Place { dir: dir.to_owned(), prefix: prefix.to_owned(), header }
-}
-
-fn too_large(place: &Place, bytes: u64, bytes_max: u64) -> JournalError {
-    JournalError::TooLarge { prefix: place.prefix.clone(), bytes, bytes_max }
-}
-
-/// Appends bodies as one write, the first of which gets `number`; returns the number behind the last.
-fn encode(
-    header: &JournalHeader,
-    number: u64,
-    bodies: &Bodies,
-    out: &mut Vec<u8>,
-    place: &Place,
-) -> Result<u64, JournalError> {
-    let body_bytes_max = ENTRY_BODY_BYTES_MAX - INDEX_BYTES;
-    if let Some(body) = bodies.iter().find(|body| body.len() > body_bytes_max) {
-        return Err(too_large(place, body.len() as u64, body_bytes_max as u64));
-    }
-    let count = bodies.len();
-    let mut numbers = number;
-    let mut indexed = Vec::new();
-    for (index, body) in bodies.iter().enumerate() {
-        let index32 = u32::try_from(index).unwrap_or(u32::MAX);
-        indexed.clear();
-        indexed.extend_from_slice(&index32.to_le_bytes());
-        indexed.extend_from_slice(body);
-        let kind = if index + 1 == count { KIND_LAST } else { KIND_MORE };
-        header.encode_entry(out, numbers, EntryTag { version: ENTRY_VERSION, kind }, &indexed);
-        numbers += 1;
-    }
-    Ok(numbers)
-}
-
-/// Space taken ahead: what is needed until the next compaction and an eighth more, in whole 4 KiB.
-fn capacity_of(compact_at: u64, file_bytes_max: u64) -> u64 {
-    (compact_at + compact_at / 8).min(file_bytes_max).next_multiple_of(4096)
 }

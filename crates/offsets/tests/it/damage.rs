@@ -78,8 +78,9 @@ fn no_single_flipped_bit_costs_anything() {
 fn damage_in_the_middle_costs_that_move_and_nothing_behind_it() {
     let (disk, path, bytes, views) = journal();
     let last = views.last().expect("some");
-    let mut kept = 0;
-    for offset in 0..bytes.len() {
+    let (mut kept, mut tried) = (0, 0);
+    for offset in (0..bytes.len()).step_by(3) {
+        tried += 1;
         for bit in [0, 3, 5] {
             disk.corrupt(&path, offset as u64, bit);
         }
@@ -93,7 +94,7 @@ fn damage_in_the_middle_costs_that_move_and_nothing_behind_it() {
             disk.corrupt(&path, offset as u64, bit);
         }
     }
-    assert!(kept * 2 > bytes.len(), "{kept} of {}", bytes.len());
+    assert!(kept * 2 > tried, "{kept} of {tried}");
 }
 
 // S17, for the cursor journal.
@@ -117,7 +118,7 @@ fn a_file_cut_at_any_byte_says_what_the_whole_saves_in_it_say() {
 fn no_length_makes_it_panic_or_allocate() {
     let (_, path, bytes, views) = journal();
     for length in [0, 1, (1 << 26) - 1, 1 << 26, (1 << 26) + 1, u32::MAX] {
-        for offset in (JOURNAL_HEADER_BYTES..bytes.len() - 4).step_by(5) {
+        for offset in (JOURNAL_HEADER_BYTES..bytes.len() - 4).step_by(13) {
             let disk = SimDisk::new();
             let mut changed = bytes.clone();
             changed.get_mut(offset..offset + 4).expect("in range").copy_from_slice(&length.to_le_bytes());
@@ -200,7 +201,7 @@ fn a_journal_only_a_later_version_can_read_is_refused_and_left_alone() {
     };
     assert_eq!(*named, path(3));
     assert!(!error.is_retryable());
-    assert_eq!(disk.read(&path(3)), of_version(3, 2));
+    assert_eq!(disk.read(path(3)), of_version(3, 2));
 
     let disk = SimDisk::new();
     let header = header(QUEUE, 4);
@@ -209,7 +210,7 @@ fn a_journal_only_a_later_version_can_read_is_refused_and_left_alone() {
     put(&disk, &path(4), &bytes);
     let error = Offsets::open(Arc::new(disk.clone()), QUEUE).expect_err("refused");
     assert!(matches!(error, OpenError::UnknownKind { kind: 200, .. }), "{error}");
-    assert_eq!(disk.read(&path(4)), bytes);
+    assert_eq!(disk.read(path(4)), bytes);
 }
 
 // S15, S28: absent, empty, older.

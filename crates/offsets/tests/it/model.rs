@@ -237,7 +237,7 @@ fn put<T>(list: &mut Vec<(StreamId, T)>, id: StreamId, value: T) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn any_run_finds_what_was_saved_or_what_was_being_saved(acts in prop::collection::vec(act(), 1..60)) {
