@@ -66,3 +66,38 @@ fn points_that_make_no_sense_are_refused() {
     }
     assert_eq!(parse_crash_points("a:before:1, b:after:2").unwrap().len(), 2);
 }
+
+/// Where the child of the next test works; unset in an ordinary run.
+const CHILD_VARIABLE: &str = "DISK_CRASH_TEST_ROOT";
+
+#[test]
+fn child_of_the_next_test() {
+    let Some(root) = std::env::var_os(CHILD_VARIABLE) else { return };
+    let disk = KillAt::from_env(Arc::new(OsDisk::open(Path::new(&root)).unwrap())).unwrap();
+    let file = disk.create(Path::new("1.seg")).unwrap();
+    for i in 0..10 {
+        file.write_all_at(&[IoSlice::new(b"0123456789")], i * 10).unwrap();
+        file.sync_data(SITE).unwrap();
+    }
+    disk.create(Path::new("done")).unwrap();
+}
+
+#[test]
+fn the_signal_ends_the_process_at_the_point() {
+    use std::os::unix::process::ExitStatusExt;
+    for (point, len) in
+        [("write.seg:middle:4", 35), ("commit.batch:after:2", 20), ("write.seg:before:1", 0), ("", 100)]
+    {
+        let dir = TempDir::new().unwrap();
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::tests::child_of_the_next_test"])
+            .env(CHILD_VARIABLE, dir.path())
+            .env(CRASH_VARIABLE, point)
+            .output()
+            .unwrap();
+        let signal = (!point.is_empty()).then_some(Signal::KILL.as_raw());
+        assert_eq!(output.status.signal(), signal, "{point}: {output:?}");
+        assert_eq!(std::fs::read(dir.path().join("1.seg")).unwrap().len(), len, "{point}");
+        assert_eq!(dir.path().join("done").exists(), point.is_empty());
+    }
+}
