@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
         others: &["crc32c"],
         bans: &[NO_FILES, NO_CLOCK, NO_THREADS, NO_LOCKS],
     },
-    Row { name: "disk", ours: &[], others: &["bytes", "memmap2", "rustix", "thiserror"], bans: &[] },
+    Row { name: "disk", ours: &[], others: &["bytes", "loom", "memmap2", "rustix", "thiserror"], bans: &[] },
     Row {
         name: "wal-store",
         ours: &["disk", "wal-format"],
