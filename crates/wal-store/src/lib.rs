@@ -59,7 +59,7 @@ pub use record::Record;
 pub use recover::{Evidence, QUARANTINE_DIR, RecoverError, Recovery, RecoveryReport, recover};
 pub use retire::{RetireError, RetirePoint};
 pub use room::Room;
-pub use scan::{ScanError, ScanReport, scan_read_only};
+pub use scan::{Finding, FindingKind, ScanDepth, ScanReport, scan_read_only};
 pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_id, segment_path};
 pub use settings::{Level, ReadLevel, Settings, SettingsError, SyncSetting};
 pub use tags::OwnedTag;

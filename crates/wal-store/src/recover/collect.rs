@@ -49,8 +49,12 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
+    pub(crate) fn link(&self, id: SegmentId) -> Option<&Link> {
+        self.links.iter().find(|link| link.id() == id)
+    }
+
     pub(crate) fn len_of(&self, id: SegmentId) -> u64 {
-        self.links.iter().find(|link| link.id() == id).map_or(0, |link| link.found.len)
+        self.link(id).map_or(0, |link| link.found.len)
     }
 
     /// The most records that may have been written and not synced: by bytes, all of them empty.
@@ -94,7 +98,7 @@ pub(crate) fn collect(
             _ => {}
         }
     }
-    let pieces = pieces(ctx, evidence, trust, &links, &mut report)?;
+    let pieces = pieces(ctx, evidence, &links, &mut report)?;
     Ok(Collected { links, pieces, report })
 }
 
@@ -179,7 +183,6 @@ pub(crate) fn with_file<T, E: From<DiskError>>(
 fn pieces(
     ctx: &StoreContext,
     evidence: &Evidence,
-    trust: Trust,
     links: &[Link],
     report: &mut RecoveryReport,
 ) -> Result<Vec<Piece>, RecoverError> {
@@ -191,7 +194,7 @@ fn pieces(
             continue;
         }
         let is_linked = link.role == Role::Linked;
-        let named = link.named_end.filter(|_| is_linked && trust == Trust::Medium);
+        let named = link.named_end.filter(|_| is_linked);
         let runs = if named.is_some_and(|end| end <= link.found.len) {
             None
         } else {
@@ -209,7 +212,7 @@ fn pieces(
     Ok(pieces)
 }
 
-fn scan_file(ctx: &StoreContext, link: &Link, reach: Reach) -> Result<Vec<RunFact>, RecoverError> {
+pub(crate) fn scan_file(ctx: &StoreContext, link: &Link, reach: Reach) -> Result<Vec<RunFact>, RecoverError> {
     let path = segment_path(&ctx.dir, link.id());
     let runs = with_file(ctx, &path, |file| scan(file, &ctx.identity, SEGMENT_HEADER_BYTES as u64, reach));
     match runs {

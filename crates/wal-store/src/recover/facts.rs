@@ -76,6 +76,17 @@ pub(crate) struct RunFact {
     /// Last tag of each producer in the run.
     pub(crate) tags: Vec<OwnedTag>,
     pub(crate) damage: Option<Damage>,
+    /// What was wrong and cost nothing, with the offset of its batch.
+    pub(crate) blemishes: Vec<(u64, Blemish)>,
+}
+
+/// Damage that costs no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blemish {
+    /// A batch header with one bit wrong.
+    Header,
+    /// The zeros that fill a padded batch up are not zeros.
+    Padding,
 }
 
 impl RunFact {
@@ -179,6 +190,13 @@ pub(crate) fn scan(
     Ok(scan.runs)
 }
 
+/// What was found out about one batch.
+struct Facts {
+    tags: Vec<OwnedTag>,
+    damage: Option<Damage>,
+    blemishes: Vec<(u64, Blemish)>,
+}
+
 struct Scan<'a> {
     file: &'a dyn File,
     identity: &'a StreamIdentity,
@@ -195,19 +213,27 @@ impl Scan<'_> {
     fn step(&mut self, offset: u64) -> Result<Option<u64>, ScanFailure> {
         self.need(offset, BATCH_HEADER_BYTES)?;
         let identity = self.identity;
+        let mut blemishes = Vec::new();
         let header = match BatchHeader::decode(self.at(offset), identity) {
             Ok(header) => Some(header),
             Err(error) if error.is_newer_format() => return Err(ScanFailure::Newer(offset, error)),
             Err(DecodeError::Zeros | DecodeError::NeedMore { .. }) => None,
             Err(_) => {
+                blemishes.push((offset, Blemish::Header));
                 let bytes = self.at(offset).get(..BATCH_HEADER_BYTES);
                 bytes.and_then(|bytes| BatchHeader::repair(bytes, identity))
             }
         };
         let Some(header) = header else { return self.seek(offset) };
-        self.need(offset, usize::try_from(header.bytes()).unwrap_or(usize::MAX))?;
+        let end = header.end_offset(offset);
+        self.need(offset, usize::try_from(end - offset).unwrap_or(usize::MAX))?;
         let frames = self.at(offset).get(BATCH_HEADER_BYTES..).unwrap_or_default();
-        let frames = frames.get(..header.frames_bytes as usize).unwrap_or(frames);
+        let (frames, padding) =
+            frames.split_at_checked(header.frames_bytes as usize).unwrap_or((frames, &[]));
+        let room = usize::try_from(end - offset - header.bytes()).unwrap_or(usize::MAX);
+        if padding.iter().take(room).any(|byte| *byte != 0) {
+            blemishes.push((offset, Blemish::Padding));
+        }
         let sound = verify_batch(identity, &header, frames).is_ok();
         let beyond = self.reach.seq_end.is_some_and(|end| header.end_seq() > end);
         // A damaged batch of old bytes says nothing about where ours begin.
@@ -216,15 +242,15 @@ impl Scan<'_> {
             (true, _) if beyond => {}
             (true, _) => {
                 let tags = tags_of(&header, frames);
-                self.push(offset, &header, tags, None);
+                self.push(offset, &header, Facts { tags, damage: None, blemishes });
             }
             (false, true) => return self.seek(offset),
             (false, false) => {
                 let damage = damage_of(identity, &header, frames);
-                self.push(offset, &header, Vec::new(), Some(damage));
+                self.push(offset, &header, Facts { tags: Vec::new(), damage: Some(damage), blemishes });
             }
         }
-        Ok(Some(header.end_offset(offset)))
+        Ok(Some(end))
     }
 
     /// The next place behind `offset` where a header of ours decodes.
@@ -259,7 +285,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn push(&mut self, offset: u64, header: &BatchHeader, tags: Vec<OwnedTag>, damage: Option<Damage>) {
+    fn push(&mut self, offset: u64, header: &BatchHeader, facts: Facts) {
+        let Facts { tags, damage, blemishes } = facts;
         let end = header.end_offset(offset);
         if let Some(run) = self.runs.last_mut()
             && (run.damage.is_none() && damage.is_none())
@@ -269,6 +296,7 @@ impl Scan<'_> {
             run.end_seq = header.end_seq();
             run.durable_end = run.durable_end.max(header.durable_seq);
             merge_tags(&mut run.tags, tags);
+            run.blemishes.extend(blemishes);
             return;
         }
         self.runs.push(RunFact {
@@ -281,6 +309,7 @@ impl Scan<'_> {
             durable_end: header.durable_seq,
             tags,
             damage,
+            blemishes,
         });
     }
 }
