@@ -4,8 +4,22 @@
 //!   kind u8 | item | item | ...       an item is a wire struct in bincode 2 "standard" (little-endian varints)
 //! ```
 //!
-//! The wire structs are kept apart from the public types, in [`wire`](crate::wire). Every item says an absolute value, so that losing one entry to damage costs
-//! that move and nothing behind it. Decoding is total: bounded, never a panic.
+//! | kind | items | |
+//! |---:|---|---|
+//! | 1 | consumers | whole entries: created, or of a snapshot |
+//! | 2 | cursors | consumer, cursor, hint, acked ranges, note if it changed |
+//! | 3 | floors | stream, seq, segment, reason (1 delivered, 2 trimmed); forgets the floor's tags |
+//! | 4 | tags | stream, producer, value, seq: one more tag of the stream's floor |
+//! | 5 | durable ends | stream, end, segment, offset |
+//! | 6, 7 | removed consumers, forgotten streams | ids |
+//! | 8 | next consumer | the least id that may be given out |
+//! | 9 | clean stop | how many ends follow; with fewer of them there is no clean stop |
+//! | 10 | ends of the clean stop | as kind 5 |
+//! | 11 | clean stop void | no items |
+//!
+//! The wire structs are kept apart from the public types, in [`wire`](crate::wire). Every item says an absolute
+//! value, so that losing one entry to damage costs that move and nothing behind it. Decoding is total: bounded,
+//! never a panic. A kind nobody knows is a later version's, and refused.
 
 use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::{Deserialize, Serialize};

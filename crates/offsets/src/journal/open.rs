@@ -91,7 +91,7 @@ pub(super) fn find(disk: &dyn Disk, place: &Place, access: Access) -> Result<Fou
                     outcome: FileOutcome::Stray,
                     removal: Removal::Kept,
                 }));
-                let (older, top) = (older_of(&report), top_of(&report));
+                let (older, top) = (older_of(&report), top_of(&report).max(names.taken));
                 return Ok(Found { report, bodies, older, top });
             }
         }
@@ -110,16 +110,26 @@ fn sync_names(disk: &dyn Disk, dir: &Path) -> Result<(), DiskError> {
 struct Names {
     generations: BTreeSet<Generation>,
     stray: BTreeSet<OsString>,
+    /// The highest number that something else than a file bears.
+    taken: u64,
 }
 
+/// Numbers from here on hardly have successors: a name like that, unless it is valid, does not push the next one.
+const NEAR_THE_END: u64 = u64::MAX - (1 << 32);
+
 fn list(disk: &dyn Disk, place: &Place) -> Result<Names, DiskError> {
-    let mut names = Names { generations: BTreeSet::new(), stray: BTreeSet::new() };
+    let mut names = Names { generations: BTreeSet::new(), stray: BTreeSet::new(), taken: 0 };
     disk.list(&place.dir, &mut |entry| {
         match classify(&place.prefix, entry.name) {
             NameKind::Generation(generation) if entry.kind == EntryKind::File => {
                 names.generations.insert(generation);
             }
-            NameKind::Generation(_) | NameKind::Stray => {
+            kind @ (NameKind::Generation(_) | NameKind::Stray) => {
+                if let NameKind::Generation(Generation(number)) = kind
+                    && number < NEAR_THE_END
+                {
+                    names.taken = names.taken.max(number);
+                }
                 names.stray.insert(entry.name.to_owned());
             }
             NameKind::Other => {}
@@ -270,12 +280,11 @@ fn older_of(report: &JournalReport) -> Vec<Generation> {
 /// New generations must exceed whatever might ever be taken for valid. A name near the top of the type that holds
 /// nothing valid must not end the numbers, though.
 fn top_of(report: &JournalReport) -> u64 {
-    let near_the_end = u64::MAX - (1 << 32);
     let counts = |file: &&FileReport| match file.outcome {
         FileOutcome::Current | FileOutcome::Salvaged | FileOutcome::Older | FileOutcome::Version { .. } => {
             true
         }
-        _ => file.generation.is_none_or(|generation| generation.0 < near_the_end),
+        _ => file.generation.is_none_or(|generation| generation.0 < NEAR_THE_END),
     };
     report.files.iter().filter(counts).filter_map(|file| file.generation).map(|g| g.0).max().unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
-use disk::{Disk, SyncSite};
+use disk::{Disk, DiskError, Op, SyncSite};
 use wal_format::{ENTRY_HEAD_BYTES, JournalHeader, JournalKind, QueueId};
 
 use super::bodies::Bodies;
@@ -249,7 +249,7 @@ impl Journal {
                 return Err(error.into());
             }
             Err(NotMade::Untouched(error)) => {
-                self.discard(generation);
+                self.discard_unless_not_ours(generation, &error);
                 return Err(error.into());
             }
         }
@@ -283,7 +283,14 @@ impl Journal {
         let Ok(generation) = self.next_generation() else { return };
         match make_spare(&*self.disk, &self.place.path(generation), capacity) {
             Ok(()) => self.spare = Some(Spare { generation }),
-            Err(_) => self.discard(generation),
+            Err(error) => self.discard_unless_not_ours(generation, &error),
+        }
+    }
+
+    /// A failed creation leaves nothing of ours; what bears the name then is somebody else's.
+    fn discard_unless_not_ours(&mut self, generation: Generation, error: &DiskError) {
+        if error.op() != Op::Create {
+            self.discard(generation);
         }
     }
 

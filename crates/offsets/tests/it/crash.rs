@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use offsets::Offsets;
+use disk::SyncSite;
+use offsets::{Offsets, journal};
 use sim_disk::{Fault, On, SimDisk, Survival};
 
 use crate::support::{QUEUE, SMALL, Step, View, open, run, script, view, views};
@@ -62,6 +63,54 @@ fn a_kill_before_any_call_finds_the_last_save_or_the_one_under_way() {
     }
 }
 
+/// Kills before call `k`, opens, cuts the power: whether it says the same again, and so said what was durable.
+fn killed_then_cut(k: u64, survival: &Survival, ignored: Option<SyncSite>) -> Option<bool> {
+    let disk = SimDisk::new();
+    run_until(&disk, &script(), k)?;
+    let killed = disk.kill();
+    if let Some(site) = ignored {
+        killed.ignore_site(site);
+    }
+    let said = view(&open(&killed));
+    Some(view(&open(&killed.power_cut(survival))) == said)
+}
+
+// FACTS 2 and 4, S13
+#[test]
+fn what_open_says_after_a_kill_survives_a_power_cut() {
+    for k in 1.. {
+        for survival in [Survival::Nothing, Survival::Seed(k), Survival::Seed(k + 1000)] {
+            match killed_then_cut(k, &survival, None) {
+                None => return,
+                Some(same) => assert!(same, "call {k}, {survival:?}"),
+            }
+        }
+    }
+}
+
+// The tests above see it when a sync is left out.
+#[test]
+fn every_sync_is_needed() {
+    let (steps, views) = (script(), views(&script()));
+    let lost = |site, k| {
+        survivals().iter().any(|survival| {
+            let disk = SimDisk::new();
+            disk.ignore_site(site);
+            let Some(done) = run_until(&disk, &steps, k) else { return false };
+            let found = view(&open(&disk.power_cut(survival)));
+            !views.get(done..(done + 2).min(views.len())).expect("in range").contains(&found)
+        })
+    };
+    for site in
+        [offsets::sites::SAVE, offsets::sites::CREATE, journal::sites::GENERATION, journal::sites::DIRECTORY]
+    {
+        assert!((1..200).any(|k| lost(site, k)), "{site} can be left out");
+    }
+    let said_too_much =
+        |k| survivals().iter().any(|it| killed_then_cut(k, it, Some(journal::sites::OPEN)) == Some(false));
+    assert!((1..200).any(said_too_much), "{} can be left out", journal::sites::OPEN);
+}
+
 // S13, S20, S23: the second life saves, and is cut too.
 #[test]
 fn two_power_cuts_in_a_row_lose_nothing_that_was_saved() {
@@ -102,7 +151,20 @@ fn a_file_whose_sync_failed_is_never_used_again() {
     assert_eq!(offsets.generation(), None);
     run(&mut offsets, &Step::Move { consumer: 1, to: 20, of: 1 }).expect("a new generation");
     assert!(offsets.generation().expect("one") > generation);
-    let saved = view(&offsets);
+    let (saved, end) = (view(&offsets), disk.snapshot());
     assert_eq!(view(&open(&disk.power_cut(&Survival::Nothing))), saved);
-    assert_eq!(view(&open(&disk.kill())), saved);
+    assert_eq!(view(&open(&SimDisk::from_snapshot(&end).kill())), saved);
+}
+
+// FACTS 2: killed right behind the failed sync, the cache shows what the disk lacks.
+#[test]
+fn a_restart_behind_a_failed_sync_says_what_the_disk_has() {
+    let disk = SimDisk::new();
+    let mut offsets = open(&disk);
+    run(&mut offsets, &Step::Create(1, "a")).expect("saved");
+    disk.plan(Fault::once(On::Site(offsets::sites::SAVE), 1, EIO));
+    run(&mut offsets, &Step::Move { consumer: 1, to: 10, of: 1 }).expect_err("the sync fails");
+    let killed = disk.kill();
+    let said = view(&open(&killed));
+    assert_eq!(view(&open(&killed.power_cut(&Survival::Nothing))), said);
 }

@@ -254,11 +254,20 @@ fn a_name_at_the_top_of_the_type_ends_nothing() {
 }
 
 #[test]
-fn a_link_or_directory_under_a_generations_name_is_listed_and_left() {
+fn what_is_not_ours_under_a_generations_name_is_listed_and_left() {
     let (disk, _, _, views) = journal();
     disk.create_dir(&path(0x50)).expect("created");
-    let (offsets, report) = Offsets::open(Arc::new(disk.clone()), QUEUE).expect("opens");
+    disk.create_dir(&path(0x51)).expect("created");
+    let (mut offsets, report) = Offsets::open(Arc::new(disk.clone()), QUEUE).expect("opens");
     assert_eq!(Some(&view(&offsets)), views.last());
+    run(&mut offsets, &Step::Create(5, "new")).expect("a number above them");
+    put(&disk, &path(offsets.generation().expect("one").0 + 2), b"somebody put this here meanwhile");
+    offsets.compact().expect("into the spare");
     assert_eq!(outcome(&report, &path(0x50)), (FileOutcome::Stray, Removal::Kept));
     assert!(disk.open(&path(0x50), OpenMode::Read).is_err());
+    assert_eq!(
+        disk.read(path(offsets.generation().expect("one").0 + 1)),
+        b"somebody put this here meanwhile"
+    );
+    run(&mut offsets, &Step::Seek { consumer: 1, to: 4 }).expect("saved");
 }

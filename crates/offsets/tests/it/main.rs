@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod faults;
 mod golden;
+mod journal;
 mod model;
 mod neighbours;
 mod space;
