@@ -222,6 +222,9 @@ pub trait File: Send + Sync + Debug {
 
     /// Whether any byte of a range is in the page cache: what a read would return without asking the device.
     ///
+    /// Ask right after `DropCache`: the question itself may bring the pages in, then from the medium. `None` is proof.
+    /// `Some` need not be, where the device answers faster than the question ends: drop and ask again a few times.
+    ///
     /// # Errors
     /// `Device`.
     fn cached(&self, range: Range<u64>) -> Result<Cached, DiskError>;

@@ -1,6 +1,6 @@
 //! An open regular file of the real disk.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -33,6 +33,24 @@ impl OsFile {
 
     fn error(&self, op: Op, errno: Errno) -> DiskError {
         DiskError::new(op, &self.path, errno.into())
+    }
+
+    fn any_page_cached(&self, range: Range<u64>) -> rustix::io::Result<Cached> {
+        let mut byte = [0];
+        let mut at = range.start;
+        while at < range.end {
+            // A read that must not wait answers AGAIN where it would have to ask the device.
+            let buf = &mut [IoSliceMut::new(&mut byte)];
+            match rustix::io::preadv2(&self.fd, buf, at, ReadWriteFlags::NOWAIT) {
+                Ok(_) => return Ok(Cached::Some),
+                Err(Errno::AGAIN) => {}
+                Err(Errno::INTR) => continue,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
+                Err(errno) => return Err(errno),
+            }
+            at = (at / PAGE_BYTES + 1).saturating_mul(PAGE_BYTES);
+        }
+        Ok(Cached::None)
     }
 
     fn refuse_if_mapped(&self, op: Op) -> Result<(), DiskError> {
@@ -79,32 +97,28 @@ impl File for OsFile {
     }
 
     fn advise(&self, advice: Advice, range: Range<u64>) -> Result<(), DiskError> {
-        let Some(len) = NonZeroU64::new(range.end.saturating_sub(range.start)) else { return Ok(()) };
+        if range.is_empty() {
+            return Ok(());
+        }
+        // To the file's end as the kernel means it: else it keeps a last page that the range covers only in part.
+        let len = if range.end >= self.len()? { None } else { NonZeroU64::new(range.end - range.start) };
         let advice = match advice {
             Advice::DropCache => fs::Advice::DontNeed,
             Advice::Sequential => fs::Advice::Sequential,
         };
-        fs::fadvise(&self.fd, range.start, Some(len), advice)
+        fs::fadvise(&self.fd, range.start, len, advice)
             .map_err(|errno| self.error(Op::Advise, errno).at_offset(range.start))
     }
 
     fn cached(&self, range: Range<u64>) -> Result<Cached, DiskError> {
         let end = range.end.min(self.len()?);
-        let mut byte = [0];
-        let mut at = range.start;
-        while at < end {
-            // A read that must not wait answers AGAIN where it would have to ask the device.
-            let buf = &mut [std::io::IoSliceMut::new(&mut byte)];
-            match rustix::io::preadv2(&self.fd, buf, at, ReadWriteFlags::NOWAIT) {
-                Ok(_) => return Ok(Cached::Some),
-                Err(Errno::AGAIN) => {}
-                Err(Errno::INTR) => continue,
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
-                Err(errno) => return Err(self.error(Op::Advise, errno).at_offset(at)),
-            }
-            at = (at / PAGE_BYTES + 1).saturating_mul(PAGE_BYTES);
-        }
-        Ok(Cached::None)
+        // The question makes the kernel read the page it is about; it must not read ahead into the next questions.
+        let advise =
+            |advice| fs::fadvise(&self.fd, 0, None, advice).map_err(|errno| self.error(Op::Advise, errno));
+        advise(fs::Advice::Random)?;
+        let cached = self.any_page_cached(range.start..end);
+        advise(fs::Advice::Normal)?;
+        cached.map_err(|errno| self.error(Op::Advise, errno))
     }
 
     fn map(&self, len: u64) -> Result<Option<Bytes>, DiskError> {
