@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use wal_format::{FrameKind, Marks, Now, Seq, StreamIdentity, Tag, frame_head};
 
-use crate::record::{Payload, Record};
 use crate::pool::{ChunkPool, ChunkSize};
+use crate::record::{Payload, Record};
 use crate::tags::TagSet;
 use crate::word::Word;
 
@@ -70,7 +70,13 @@ impl Batch {
     }
 
     /// Encodes a record behind the others. Its length was checked, its room is reserved.
-    pub(crate) fn push(&mut self, record: &Record<'_>, next: Seq, identity: &StreamIdentity, pool: &ChunkPool) {
+    pub(crate) fn push(
+        &mut self,
+        record: &Record<'_>,
+        next: Seq,
+        identity: &StreamIdentity,
+        pool: &ChunkPool,
+    ) {
         match record.payload() {
             Payload::One(payload) => self.push_slices(&[payload], record.marks(), identity, pool),
             Payload::Many(slices) => self.push_slices(slices, record.marks(), identity, pool),

@@ -17,13 +17,13 @@ use std::task::Waker;
 
 use disk::{DiskError, ErrorClass, File, Held, OpenMode};
 use wal_format::{
-    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, Now, PADDING_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId,
-    Seq, batch_checksum,
+    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, Now, PADDING_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader,
+    SegmentId, Seq, batch_checksum,
 };
 
 use crate::batch::Batch;
-use crate::log::Shared;
 use crate::machine::{Ask, Machine, Meta, Reply, RoundEnd, Step, Write};
+use crate::shared::Shared;
 use crate::sync::lock;
 use crate::tags::TagSet;
 use crate::word::Word;
@@ -144,7 +144,9 @@ impl Committer {
                 Step::Create { segment } => self.create(log, segment),
                 Step::Open { segment } => self.open(log, segment),
                 Step::Write(write) => self.write(log, now, &write),
-                Step::SyncFile(site) => self.with_file(|file| file.sync_data(site)).inspect(|_| log.counts.syncs.add(1)),
+                Step::SyncFile(site) => {
+                    self.with_file(|file| file.sync_data(site)).inspect(|_| log.counts.syncs.add(1))
+                }
                 Step::SyncDir(site) => {
                     log.counts.dir_syncs.add(1);
                     log.ctx.disk.sync_dir(&log.ctx.dir, site).map(|()| Reply::Done)
@@ -239,8 +241,15 @@ impl Committer {
             let (segment, first_seq) = (write.segment, batch.first);
             let unsynced_bytes_max = log.settings.unsynced_bytes_max;
             let created_at = now.wall;
-            SegmentHeader { identity: *identity, segment, first_seq, created_at, unsynced_bytes_max, predecessor }
-                .encode()
+            SegmentHeader {
+                identity: *identity,
+                segment,
+                first_seq,
+                created_at,
+                unsynced_bytes_max,
+                predecessor,
+            }
+            .encode()
         });
         let start = if header.is_some() { SEGMENT_HEADER_BYTES as u64 } else { write.offset };
         let batch_header = seal(log, batch, &self.prefix, start, write);

@@ -27,6 +27,9 @@ pub struct StoreContext {
 
 impl std::fmt::Debug for StoreContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreContext").field("identity", &self.identity).field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("StoreContext")
+            .field("identity", &self.identity)
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
     }
 }

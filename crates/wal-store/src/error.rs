@@ -1,7 +1,7 @@
 //! What can go wrong, one enum a verb; each says what is durable and whether trying again makes sense.
 
 use disk::DiskError;
-use wal_format::{Seq, SegmentId};
+use wal_format::{SegmentId, Seq};
 
 /// Why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,9 @@ pub enum AppendError {
         limit: usize,
     },
     /// The records of one call do not fit in one batch.
-    #[error("batch of {bytes} bytes in {count} records is over the limit of {bytes_max} bytes or {records_max} records")]
+    #[error(
+        "batch of {bytes} bytes in {count} records is over the limit of {bytes_max} bytes or {records_max} records"
+    )]
     BatchTooLarge {
         /// Bytes of frames.
         bytes: usize,

@@ -3,7 +3,7 @@
 //! Order at a rotation: `readable(old end)`, then `rotated`, and only then the first batch of the new segment is
 //! published (`readable` again). A listener that stores what it is told never reads a seq from the wrong segment.
 
-use wal_format::{Instant, Seq, SegmentId, StreamId};
+use wal_format::{Instant, SegmentId, Seq, StreamId};
 
 /// Told by a log of what its surroundings may have to act on. Implementations must not block and must not call back
 /// into the log.

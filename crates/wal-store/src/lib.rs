@@ -10,6 +10,45 @@
 //!     └─ Ticket ◄──┴──────── word of the batch       └────────── read ◄───────┘
 //! ```
 //!
+//! ```
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use disk::{Disk, FdBudget, FdLimit, FileCache, OsDisk};
+//! use wal_format::{Incarnation, Now, QueueId, StreamId, StreamIdentity};
+//! use wal_store::{Evidence, Level, Log, NoEvents, Room, Settings, StoreContext, recover};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let root = dir.path().join("logs");
+//! let disk = OsDisk::create(&root)?;
+//! disk.create_dir(Path::new("log"))?;
+//! let context = StoreContext {
+//!     disk: Arc::new(disk),
+//!     files: FileCache::new(FdBudget::new(FdLimit { total: 16, reserved: 4 })),
+//!     room: Arc::new(Room::new(16 << 20)),
+//!     identity: StreamIdentity {
+//!         queue: QueueId::new(1),
+//!         stream: StreamId::new(1),
+//!         incarnation: Incarnation::new(0x5eed),
+//!     },
+//!     dir: "log".into(),
+//!     events: Arc::new(NoEvents),
+//! };
+//! let recovery = recover(&context, &Evidence::default())?;
+//! let log = Log::open(context, &recovery, Settings::default())?;
+//!
+//! let now = Now::default(); // read your clock here
+//! let first = log.append("one", now)?;
+//! let second = log.append("two", now)?;
+//! second.wait(Level::Durable, now)?; // commits both: one write, one sync
+//! assert!(first.peek(Level::Durable).is_some_and(|outcome| outcome.is_ok()));
+//! assert_eq!(log.ends().durable, second.end());
+//! log.close(now)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Invariants: an append never calls the device; nothing is acknowledged as durable before its bytes and its file's
 //! directory entry are; a file that once failed is never written again; the order of seqs is the order of appends.
 
@@ -35,6 +74,7 @@ mod room;
 mod scan;
 mod segments;
 mod settings;
+mod shared;
 mod stall;
 mod sync;
 mod tags;
@@ -52,8 +92,8 @@ pub use events::{Events, NoEvents};
 pub use log::{Log, Progress, Want};
 pub use machine::DurableEnd;
 pub use read::{
-    Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod, RecordRef, Records,
-    Run,
+    Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod,
+    RecordRef, Records, Run,
 };
 pub use record::Record;
 pub use recover::{Evidence, QUARANTINE_DIR, RecoverError, Recovery, RecoveryReport, recover};

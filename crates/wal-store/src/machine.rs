@@ -19,143 +19,16 @@ use wal_format::{BATCH_HEADER_BYTES, Instant, Now, Predecessor, SegmentId, Seq};
 use crate::{Settings, SyncSetting};
 
 mod failure;
+mod outcome;
+mod steps;
 
-use failure::{Poisoned, Trouble};
-
-/// Syncs of a batch's file.
-pub(crate) const SITE_BATCH: SyncSite = SyncSite::new("commit.batch");
-/// The sync of a segment before it is closed.
-pub(crate) const SITE_ROTATE: SyncSite = SyncSite::new("rotate.file");
-/// The sync of the stream's directory after a segment was created.
-pub(crate) const SITE_DIR: SyncSite = SyncSite::new("segment.dir");
-/// The sync of a probe of the disk.
-pub(crate) const SITE_PROBE: SyncSite = SyncSite::new("probe.file");
-
-/// What the machine knows of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meta {
-    pub(crate) first: Seq,
-    pub(crate) end: Seq,
-    pub(crate) frames_bytes: u64,
-}
-
-/// What a round is asked for, beyond writing what is open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ask {
-    /// Make everything written durable.
-    pub(crate) durable: bool,
-    /// Close the segment afterwards.
-    pub(crate) rotate: bool,
-    /// Descriptors are short: leave nothing unsynced, so that the file can be closed.
-    pub(crate) release_file: bool,
-}
-
-/// Where everything durable ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DurableEnd {
-    /// The seq after the last durable record.
-    pub end: Seq,
-    /// The segment that holds it; `None` while the stream has none.
-    pub segment: Option<SegmentId>,
-    /// Where its last durable batch ends in that segment, in bytes.
-    pub offset: u64,
-}
-
-/// What a segment is when it is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closed {
-    /// It ends here, for good.
-    Kept { end: Seq, end_offset: u64 },
-    /// Nothing in it was durable: it is no part of the stream.
-    Void { end: Seq },
-}
-
-/// What the driver must do next.
-#[derive(Debug, Clone)]
-pub(crate) enum Step {
-    /// Move what is open into the queue with [`Machine::push`]; answer [`Reply::Taken`].
-    Take,
-    /// Create the segment's file.
-    Create { segment: SegmentId },
-    /// Open the segment's file again.
-    Open { segment: SegmentId },
-    /// Write a batch of the queue; answer [`Reply::Written`].
-    Write(Write),
-    /// Sync the segment's file.
-    SyncFile(SyncSite),
-    /// Sync the stream's directory.
-    SyncDir(SyncSite),
-    /// Tell the world; drop the first `finished` batches of the queue.
-    Publish(Publish),
-    /// Leave the segment; `next` is the one that will be created next.
-    Close { segment: SegmentId, closed: Closed, next: SegmentId },
-    /// Read this range of the failed file back, as batches in front of the queue; answer [`Reply::ReadBack`].
-    ReadBack { from: u64, to: u64, first: Seq },
-    /// Fail all batches of the queue, and everything written but not durable.
-    GiveUp { error: Option<DiskError>, segment: Option<SegmentId> },
-    /// Write a block of zeros to the file just created.
-    ProbeWrite,
-    /// Remove the file just created.
-    ProbeRemove { segment: SegmentId },
-    /// The round is over.
-    Done(RoundEnd),
-}
-
-/// One write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Write {
-    /// Which batch of the queue.
-    pub(crate) index: usize,
-    pub(crate) segment: SegmentId,
-    pub(crate) offset: u64,
-    /// The first batch of a segment: the header rides along, naming this predecessor.
-    pub(crate) header: Option<Option<Predecessor>>,
-    /// The last seq stored before; 0: none.
-    pub(crate) prev_seq: u64,
-    pub(crate) durable: Seq,
-}
-
-/// What became true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Publish {
-    /// How many batches of the queue are finished.
-    pub(crate) finished: usize,
-    pub(crate) written: Seq,
-    pub(crate) written_offset: u64,
-    pub(crate) durable: DurableEnd,
-    /// The segment being written, and its first seq.
-    pub(crate) segment: Option<(SegmentId, Seq)>,
-}
-
-/// What the driver answers to a step that went well and returned something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// Done as asked.
-    Done,
-    /// What was open is in the queue; by now the round is asked for this.
-    Taken { ask: Ask },
-    /// The batch ends here.
-    Written { end_offset: u64 },
-    /// These batches were put in front of the queue.
-    ReadBack { metas: Vec<Meta> },
-}
-
-/// How a round ended.
-#[derive(Debug, Clone)]
-pub(crate) enum RoundEnd {
-    /// Everything taken is published; `dirty`: something is written and not durable.
-    Clean { dirty: bool },
-    /// The disk refused for now; everything is kept.
-    Stalled(DiskError),
-    /// The disk failed; the next attempt is due then.
-    Backoff { error: DiskError, at: Instant },
-    /// Paused until the next probe.
-    Paused(DiskError),
-    /// Given up: the batches of the round failed.
-    GaveUp(DiskError),
-    /// No segment id is left.
-    IdsUsedUp,
-}
+use failure::Trouble;
+use outcome::Active;
+pub use steps::DurableEnd;
+pub(crate) use steps::{
+    Ask, Closed, Meta, Publish, Reply, RoundEnd, SITE_BATCH, SITE_DIR, SITE_PROBE, SITE_ROTATE, Start, Step,
+    Write,
+};
 
 /// What the driver does at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,26 +55,6 @@ enum Probe {
     Remove(SegmentId),
 }
 
-/// The segment being written.
-#[derive(Debug, Clone, Copy)]
-struct Active {
-    id: SegmentId,
-    first: Seq,
-    created: Instant,
-    /// Where the next batch starts; 0 until the first batch brings the header.
-    offset: u64,
-    /// Everything before is durable; 0: nothing is.
-    durable_offset: u64,
-    /// Batches that end before here are no longer in the queue.
-    published_offset: u64,
-    /// Whether the driver has the file open.
-    open: bool,
-    /// Whether no write happened since the last sync.
-    clean: bool,
-    /// Whether the file's name is durable.
-    named: bool,
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -224,16 +77,6 @@ pub(crate) struct Machine {
     last_sync: Instant,
     publish: bool,
     trouble: Trouble,
-}
-
-/// Where a machine starts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Start {
-    /// Everything stored ends here; the first new seq may lie behind.
-    pub(crate) end: Seq,
-    pub(crate) prev_seq: u64,
-    pub(crate) next_segment: SegmentId,
-    pub(crate) predecessor: Option<Predecessor>,
 }
 
 impl Machine {
@@ -327,7 +170,7 @@ impl Machine {
             return self.publish_step();
         }
         // While files fail nothing new is put at risk: what is open stays open.
-        if !self.taken && !(self.trouble.is_failing() && !self.queue.is_empty()) {
+        if !self.taken && (self.queue.is_empty() || !self.trouble.is_failing()) {
             self.doing = Doing::Taking;
             return Step::Take;
         }
@@ -350,9 +193,10 @@ impl Machine {
         if active.offset == 0 || self.next_segment.is_none() {
             return false;
         }
-        let aged = self.settings.segment_age_max.is_some_and(|age| {
-            self.now.instant.saturating_since(active.created) >= age
-        });
+        let aged = self
+            .settings
+            .segment_age_max
+            .is_some_and(|age| self.now.instant.saturating_since(active.created) >= age);
         match next {
             Some(batch) => {
                 let end = active.offset + BATCH_HEADER_BYTES as u64 + batch.frames_bytes;
@@ -372,7 +216,11 @@ impl Machine {
             SyncSetting::Never | SyncSetting::OnRotate => false,
         };
         // A new file is synced with its first batch at every setting: nothing of it is shown before its name is durable.
-        by_setting || self.ask.durable || self.ask.release_file || !active.named || self.too_much_unsynced(active)
+        by_setting
+            || self.ask.durable
+            || self.ask.release_file
+            || !active.named
+            || self.too_much_unsynced(active)
     }
 
     fn too_much_unsynced(&self, active: &Active) -> bool {
@@ -448,7 +296,13 @@ impl Machine {
         }
         self.doing = Doing::Telling;
         let segment = self.active.map(|active| (active.id, active.first));
-        Step::Publish(Publish { finished, written: self.written, written_offset, durable: self.durable, segment })
+        Step::Publish(Publish {
+            finished,
+            written: self.written,
+            written_offset,
+            durable: self.durable,
+            segment,
+        })
     }
 
     /// What the driver's step led to.
@@ -477,76 +331,6 @@ impl Machine {
             (Doing::Telling | Doing::Nothing, _) => {}
             (doing, reply) => unreachable!("{reply:?} is no answer to {doing:?}"),
         }
-    }
-
-    fn created(&mut self, segment: SegmentId, first: Seq) {
-        self.next_segment = segment.checked_next();
-        self.active = Some(Active {
-            id: segment,
-            first,
-            created: self.now.instant,
-            offset: 0,
-            durable_offset: 0,
-            published_offset: 0,
-            open: true,
-            clean: true,
-            named: false,
-        });
-    }
-
-    fn set_open(&mut self) {
-        if let Some(active) = &mut self.active {
-            active.open = true;
-        }
-    }
-
-    fn wrote(&mut self, index: usize, end_offset: u64) {
-        let (Some(active), Some(meta)) = (&mut self.active, self.queue.get(index)) else { return };
-        active.offset = end_offset;
-        active.clean = false;
-        self.prev_seq = meta.end.get() - 1;
-        self.cursor = index + 1;
-    }
-
-    fn synced(&mut self) {
-        self.last_sync = self.now.instant;
-        if let Some(active) = &mut self.active {
-            active.clean = true;
-            if active.named {
-                self.now_durable();
-            }
-        }
-    }
-
-    fn named(&mut self) {
-        if let Some(active) = &mut self.active {
-            active.named = true;
-            self.now_durable();
-        }
-    }
-
-    fn now_durable(&mut self) {
-        let Some(active) = &mut self.active else { return };
-        active.durable_offset = active.offset;
-        let end = self.cursor.checked_sub(1).and_then(|last| self.queue.get(last)).map_or(self.written, |b| b.end);
-        self.durable = DurableEnd { end, segment: Some(active.id), offset: active.offset };
-        self.durable_prev_seq = self.prev_seq;
-        self.publish = true;
-        self.trouble.over();
-    }
-
-    /// The segment was left, in good order or not.
-    fn closed(&mut self) {
-        if let Some(Poisoned { id, durable_offset, .. }) = self.trouble.poisoned.take() {
-            if durable_offset > 0 {
-                self.predecessor = Some(Predecessor { id, end_offset: durable_offset });
-            }
-            self.prev_seq = self.durable_prev_seq;
-            return;
-        }
-        let Some(active) = self.active.take() else { return };
-        self.predecessor = Some(Predecessor { id: active.id, end_offset: active.offset });
-        self.ask.rotate = self.ask.rotate && !self.queue.is_empty();
     }
 
     /// Whether an error means "not now" rather than "broken".

@@ -35,7 +35,9 @@ impl<'a> Record<'a> {
     pub fn payload_bytes(&self) -> usize {
         match self.payload {
             Payload::One(payload) => payload.len(),
-            Payload::Many(slices) => slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+            Payload::Many(slices) => {
+                slices.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len()))
+            }
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use wal_format::{BATCH_HEADER_BYTES, FRAMES_BYTES_MAX, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES, frame_bytes};
+use wal_format::{
+    BATCH_HEADER_BYTES, FRAMES_BYTES_MAX, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES, frame_bytes,
+};
 
 /// How safe a record is, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -129,7 +131,10 @@ impl Settings {
             return refuse("commit_interval", "must be longer than 0");
         }
         if self.sync == SyncSetting::Every(Duration::ZERO) {
-            return refuse("sync", "the interval must be longer than 0; use EachBatch to sync with each batch");
+            return refuse(
+                "sync",
+                "the interval must be longer than 0; use EachBatch to sync with each batch",
+            );
         }
         if self.unsynced_bytes_max == 0 {
             return refuse("unsynced_bytes_max", "must be at least 1");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use wal_format::{Now, Seq, Tag};
 
 use crate::batch::Batch;
-use crate::log::Shared;
 use crate::record::Record;
+use crate::shared::Shared;
 use crate::sync::lock;
 use crate::word::Word;
 use crate::{AppendError, SyncSetting, Ticket};
@@ -136,7 +136,9 @@ impl Shared {
         match tell {
             Tell::Limit => self.ctx.events.enlist(stream),
             _ if self.settings.sync == SyncSetting::EachAppend => self.ctx.events.enlist(stream),
-            Tell::Begun => self.ctx.events.due(stream, now.instant.saturating_add(self.settings.commit_interval)),
+            Tell::Begun => {
+                self.ctx.events.due(stream, now.instant.saturating_add(self.settings.commit_interval))
+            }
             Tell::Nothing => {}
         }
         Ok(ticket)

@@ -82,7 +82,8 @@ impl Ticket {
             log.ends.want_durable(self.end);
         }
         let asked_before = self.polled.as_ref().is_some_and(|polled| polled.level >= level);
-        let polled = self.polled.get_or_insert_with(|| Polled { place: None, stalls_seen: log.stall.seen(), level });
+        let polled =
+            self.polled.get_or_insert_with(|| Polled { place: None, stalls_seen: log.stall.seen(), level });
         polled.level = polled.level.max(level);
         if let Some(outcome) = self.word.register_waker(&mut polled.place, level, cx) {
             return Poll::Ready(outcome.map(|()| self.first));

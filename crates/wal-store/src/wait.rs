@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use wal_format::{Instant, Now, Seq};
 
-use crate::log::Shared;
 use crate::machine::{Ask, RoundEnd};
 use crate::record::Record;
+use crate::shared::Shared;
 use crate::sync::{Cell, lock};
 use crate::word::Word;
 use crate::{AppendError, CommitError, Level, Ticket};
@@ -83,9 +83,9 @@ impl Shared {
     pub(crate) fn outcome_of(&self, end: RoundEnd) -> Result<(), CommitError> {
         match end {
             RoundEnd::Clean { .. } => Ok(()),
-            RoundEnd::Stalled(source) | RoundEnd::Paused(source) | RoundEnd::Backoff { error: source, .. } => {
-                Err(CommitError::Stalled { source })
-            }
+            RoundEnd::Stalled(source)
+            | RoundEnd::Paused(source)
+            | RoundEnd::Backoff { error: source, .. } => Err(CommitError::Stalled { source }),
             RoundEnd::GaveUp(source) => {
                 let gave_up = lock(&self.committer).gave_up();
                 Err(gave_up.unwrap_or(CommitError::Stalled { source }))
@@ -109,12 +109,13 @@ impl Shared {
                 Err(AppendError::Busy { .. }) => {}
                 settled => return settled,
             }
-            if self.holds_room() && self.gate.try_enter() {
-                if let RoundEnd::Clean { .. } = self.run_rounds(now, Ask::default()) {
-                    continue;
-                }
-                // The disk refuses: whoever gets it to work again gives room back.
+            if self.holds_room()
+                && self.gate.try_enter()
+                && matches!(self.run_rounds(now, Ask::default()), RoundEnd::Clean { .. })
+            {
+                continue;
             }
+            // Others hold the room, or the disk refuses: whoever gets it to work again gives room back.
             self.ctx.room.sleep(registered);
         }
     }

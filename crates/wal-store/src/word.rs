@@ -16,7 +16,7 @@ use std::sync::Weak;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use crate::log::Shared;
+use crate::shared::Shared;
 use crate::sync::{Cell, Mutex, lock};
 use crate::{CommitError, Level};
 

@@ -1,5 +1,7 @@
 //! The writing half of the log over a simulated disk: appending, committing, waiting, rotating, failing.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may end")]
+
 mod support;
 
 mod write {

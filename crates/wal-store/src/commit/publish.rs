@@ -10,8 +10,8 @@ use wal_format::{SegmentId, Seq};
 
 use super::Committer;
 use crate::batch::Batch;
-use crate::log::Shared;
 use crate::machine::{Closed, Publish, Reply, RoundEnd};
+use crate::shared::Shared;
 use crate::sync::lock;
 use crate::tail::TailState;
 use crate::word::Word;
@@ -100,7 +100,13 @@ impl Committer {
     }
 
     /// Leaves a segment: the list, the file, the listeners.
-    pub(super) fn close(&mut self, log: &Shared, segment: SegmentId, closed: Closed, next: SegmentId) -> Reply {
+    pub(super) fn close(
+        &mut self,
+        log: &Shared,
+        segment: SegmentId,
+        closed: Closed,
+        next: SegmentId,
+    ) -> Reply {
         let healthy = self.machine.segment() == Some(segment);
         let end = match closed {
             Closed::Kept { end, end_offset } => {
@@ -136,7 +142,12 @@ impl Committer {
     }
 
     /// Fails everything that is not durable.
-    pub(super) fn give_up(&mut self, log: &Shared, error: Option<&DiskError>, segment: Option<SegmentId>) -> Reply {
+    pub(super) fn give_up(
+        &mut self,
+        log: &Shared,
+        error: Option<&DiskError>,
+        segment: Option<SegmentId>,
+    ) -> Reply {
         let mut room = 0;
         let mut range: Option<(Seq, Seq)> = None;
         let mut touched = !self.unsynced.is_empty();
@@ -188,11 +199,12 @@ impl Committer {
             words.extend(self.unsynced.iter().map(|(_, word)| Arc::clone(word)));
             words.iter().for_each(|word| word.kick_all(&mut self.wakers));
         }
-        if self.machine.may_close_file() && log.files_are_short() {
-            if let Some(file) = self.file.take() {
-                log.ctx.files.check_in(&self.path, file);
-                self.machine.file_closed();
-            }
+        if self.machine.may_close_file()
+            && log.files_are_short()
+            && let Some(file) = self.file.take()
+        {
+            log.ctx.files.check_in(&self.path, file);
+            self.machine.file_closed();
         }
         let due = self.machine.due().map_or(u64::MAX, |at| at.nanos());
         log.machine_due.store(due, Ordering::Release);
@@ -223,7 +235,13 @@ fn move_end(list: &mut SegmentList, segment: SegmentId, first: Seq, publish: &Pu
     let (end_seq, end_offset) = (publish.written, publish.written_offset);
     match list.last_mut().filter(|info| info.id == segment) {
         Some(info) => *info = SegmentInfo { end_seq, end_offset, ..*info },
-        None => list.push(SegmentInfo { id: segment, first_seq: first, end_seq, end_offset, state: SegmentState::Open }),
+        None => list.push(SegmentInfo {
+            id: segment,
+            first_seq: first,
+            end_seq,
+            end_offset,
+            state: SegmentState::Open,
+        }),
     }
 }
 

@@ -5,8 +5,8 @@ use wal_format::{Now, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, read_batch};
 
 use super::Committer;
 use crate::batch::Batch;
-use crate::log::Shared;
 use crate::machine::{Meta, Reply};
+use crate::shared::Shared;
 
 impl Committer {
     /// Puts the batches of a range of the failed file in front of those in flight. What cannot be read is given up: its
@@ -36,7 +36,9 @@ impl Committer {
 fn verified(identity: &StreamIdentity, bytes: &[u8], offset: u64, first: Seq) -> Vec<Batch> {
     let mut batches = Vec::new();
     let (mut at, mut expected) = (0_usize, first);
-    while let Some(Ok(view)) = bytes.get(at..).filter(|rest| !rest.is_empty()).map(|rest| read_batch(identity, rest)) {
+    while let Some(Ok(view)) =
+        bytes.get(at..).filter(|rest| !rest.is_empty()).map(|rest| read_batch(identity, rest))
+    {
         let header = view.header();
         if header.first_seq < expected {
             break;

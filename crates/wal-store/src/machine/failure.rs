@@ -196,7 +196,9 @@ impl Machine {
                 }
             }
             Doing::Opening if Self::is_refusal(&error) => self.refused(error),
-            Doing::Opening | Doing::Writing { .. } | Doing::SyncingFile | Doing::SyncingDir => self.poison(error),
+            Doing::Opening | Doing::Writing { .. } | Doing::SyncingFile | Doing::SyncingDir => {
+                self.poison(error)
+            }
             Doing::Probing(stage) => self.probe_failed(stage, error),
             // These cannot fail as steps: what went wrong in them is the driver's answer.
             Doing::Closing | Doing::ReadingBack => self.went_well_in_trouble(doing),

@@ -12,7 +12,8 @@ fn the_defaults_are_valid() {
 #[test]
 fn every_setting_that_cannot_be_is_refused_by_name() {
     // S55
-    let cases: [(&str, fn(&mut Settings)); 11] = [
+    type Break = fn(&mut Settings);
+    let cases: [(&str, Break); 11] = [
         ("segment_bytes_max", |s| s.segment_bytes_max = 4175),
         ("segment_age_max", |s| s.segment_age_max = Some(Duration::ZERO)),
         ("record_bytes_max", |s| s.record_bytes_max = (256 << 20) + 1),

@@ -1,7 +1,5 @@
 //! A world for one log: a simulated disk, a budget, and what was told to the outside.
 
-#![allow(dead_code, reason = "each test binary uses a part")]
-
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,26 +7,26 @@ use std::time::Duration;
 use disk::{Disk, FdBudget, FdLimit, FileCache};
 use sim_disk::SimDisk;
 use wal_format::{
-    BatchHeader, FrameKind, Incarnation, Instant, Now, QueueId, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, Seq,
-    StreamId, StreamIdentity, WallTime, read_batch,
+    BatchHeader, FrameKind, Incarnation, Instant, Now, QueueId, SEGMENT_HEADER_BYTES, SegmentHeader,
+    SegmentId, Seq, StreamId, StreamIdentity, WallTime, read_batch,
 };
 use wal_store::{Events, Log, Recovery, Room, Settings, StoreContext};
 
-pub const DIR: &str = "streams/0000000000000007";
+pub(crate) const DIR: &str = "streams/0000000000000007";
 
-pub fn identity() -> StreamIdentity {
+pub(crate) fn identity() -> StreamIdentity {
     StreamIdentity { queue: QueueId::new(5), stream: StreamId::new(7), incarnation: Incarnation::new(9) }
 }
 
 /// A moment, in milliseconds since open.
-pub fn at(millis: u64) -> Now {
+pub(crate) fn at(millis: u64) -> Now {
     let nanos = millis * 1_000_000;
     Now { instant: Instant::from_nanos(nanos), wall: WallTime::from_nanos(1_000_000_000_000 + nanos) }
 }
 
 /// What a log told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     Enlist,
     Due(Instant),
     Readable(Seq),
@@ -36,10 +34,10 @@ pub enum Told {
 }
 
 #[derive(Debug, Default)]
-pub struct Ears(pub Mutex<Vec<Told>>);
+pub(crate) struct Ears(pub(crate) Mutex<Vec<Told>>);
 
 impl Ears {
-    pub fn take(&self) -> Vec<Told> {
+    pub(crate) fn take(&self) -> Vec<Told> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
@@ -59,19 +57,19 @@ impl Events for Ears {
     }
 }
 
-pub struct World {
-    pub disk: SimDisk,
-    pub ears: Arc<Ears>,
-    pub room: Arc<Room>,
-    pub files: Arc<FileCache>,
+pub(crate) struct World {
+    pub(crate) disk: SimDisk,
+    pub(crate) ears: Arc<Ears>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) files: Arc<FileCache>,
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_room(64 << 20)
     }
 
-    pub fn with_room(bytes: usize) -> Self {
+    pub(crate) fn with_room(bytes: usize) -> Self {
         let disk = SimDisk::new();
         for dir in ["streams", DIR] {
             disk.create_dir(Path::new(dir)).unwrap();
@@ -83,12 +81,12 @@ impl World {
         Self::on(disk, bytes)
     }
 
-    pub fn on(disk: SimDisk, bytes: usize) -> Self {
+    pub(crate) fn on(disk: SimDisk, bytes: usize) -> Self {
         let files = FileCache::new(FdBudget::new(FdLimit { total: 32, reserved: 8 }));
         Self { disk, ears: Arc::default(), room: Arc::new(Room::new(bytes)), files }
     }
 
-    pub fn context(&self) -> StoreContext {
+    pub(crate) fn context(&self) -> StoreContext {
         StoreContext {
             disk: Arc::new(self.disk.clone()),
             files: Arc::clone(&self.files),
@@ -99,22 +97,22 @@ impl World {
         }
     }
 
-    pub fn log(&self, settings: Settings) -> Log {
+    pub(crate) fn log(&self, settings: Settings) -> Log {
         Log::open(self.context(), &Recovery::fresh(), settings).unwrap()
     }
 
     /// The segments on the disk as a process sees them, decoded without any of the crate under test.
-    pub fn files(&self) -> Vec<Decoded> {
+    pub(crate) fn files(&self) -> Vec<Decoded> {
         self.disk.files().iter().map(|path| decode(&self.disk.read(path), path)).collect()
     }
 
     /// All payloads that stand in whole batches, along the chain, as a process sees them.
-    pub fn payloads(&self) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn payloads(&self) -> Vec<(u64, Vec<u8>)> {
         chain(&self.files())
     }
 
     /// The same after a power cut that lost everything not synced.
-    pub fn durable_payloads(&self) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn durable_payloads(&self) -> Vec<(u64, Vec<u8>)> {
         let copy = SimDisk::from_snapshot(&self.disk.snapshot());
         let left = copy.power_cut(&sim_disk::Survival::Nothing);
         let files: Vec<_> = left.files().iter().map(|path| decode(&left.read(path), path)).collect();
@@ -124,16 +122,16 @@ impl World {
 
 /// A segment file, decoded.
 #[derive(Debug, Clone)]
-pub struct Decoded {
-    pub path: PathBuf,
-    pub header: Option<SegmentHeader>,
-    pub batches: Vec<(u64, BatchHeader)>,
-    pub records: Vec<(u64, Vec<u8>, u64)>,
-    pub metas: Vec<Vec<u8>>,
-    pub len: u64,
+pub(crate) struct Decoded {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Option<SegmentHeader>,
+    pub(crate) batches: Vec<(u64, BatchHeader)>,
+    pub(crate) records: Vec<(u64, Vec<u8>, u64)>,
+    pub(crate) metas: Vec<Vec<u8>>,
+    pub(crate) len: u64,
 }
 
-pub fn decode(bytes: &[u8], path: &Path) -> Decoded {
+pub(crate) fn decode(bytes: &[u8], path: &Path) -> Decoded {
     let header = bytes.get(..SEGMENT_HEADER_BYTES).and_then(|bytes| SegmentHeader::decode(bytes).ok());
     let mut decoded = Decoded {
         path: path.to_owned(),
@@ -181,7 +179,7 @@ fn chain(files: &[Decoded]) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Settings for tests: waits of a nanosecond, so that back-offs sleep for nothing.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         retry_after: Duration::from_nanos(1),
         probe_after: Duration::from_millis(10),
@@ -190,6 +188,6 @@ pub fn settings() -> Settings {
     }
 }
 
-pub fn seqs(payloads: &[(u64, Vec<u8>)]) -> Vec<u64> {
+pub(crate) fn seqs(payloads: &[(u64, Vec<u8>)]) -> Vec<u64> {
     payloads.iter().map(|(seq, _)| *seq).collect()
 }

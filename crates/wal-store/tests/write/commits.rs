@@ -114,7 +114,8 @@ fn readers_see_what_the_read_level_says_and_are_told() {
         log.append(b"b", at(2)).unwrap();
         log.commit(at(2), Want::Batch).unwrap();
         assert_eq!(log.ends().readable, Seq::new(readable));
-        let told: Vec<_> = world.ears.take().into_iter().filter(|told| matches!(told, Told::Readable(_))).collect();
+        let told: Vec<_> =
+            world.ears.take().into_iter().filter(|told| matches!(told, Told::Readable(_))).collect();
         assert_eq!(told.last(), Some(&Told::Readable(Seq::new(readable))));
     }
 }
@@ -163,14 +164,15 @@ fn the_batch_of_one_call_is_one_batch_and_its_tag_rides_along() {
     let world = World::new();
     let log = world.log(Settings { batch_records_max: 3, ..settings() });
     log.append(b"a", at(1)).unwrap();
-    let records = [b"b", b"c", b"d"].map(|payload| Record::from(payload));
+    let records = [b"b", b"c", b"d"].map(Record::from);
     let tag = Tag::new(b"file", b"place 1").unwrap();
     let ticket = log.append_batch(&records, Some(tag), at(1)).unwrap();
     assert_eq!((ticket.seq(), ticket.count(), ticket.end()), (Seq::new(2), 3, Seq::new(5)));
     assert_eq!(log.last_tags(), [], "not durable yet");
     ticket.wait(Level::Durable, at(1)).unwrap();
     let file = &world.files()[0];
-    let bounds: Vec<_> = file.batches.iter().map(|(_, header)| (header.first_seq.get(), header.count)).collect();
+    let bounds: Vec<_> =
+        file.batches.iter().map(|(_, header)| (header.first_seq.get(), header.count)).collect();
     assert_eq!(bounds, [(1, 1), (2, 3)]);
     assert_eq!(log.last_tags()[0].value, b"place 1");
     assert_eq!(log.counters().syncs, 1, "both batches, one sync");

@@ -36,7 +36,8 @@ fn a_batch_whose_sync_failed_moves_to_a_new_segment_and_nobody_hears_of_it() {
     assert_eq!(predecessor.end_offset, files[0].batches[1].0, "the old copy lies behind the named end");
     let counters = log.counters();
     assert_eq!((counters.poisoned_files, counters.rotations), (1, 0));
-    let told: Vec<_> = world.ears.take().into_iter().filter(|told| matches!(told, Told::Rotated(..))).collect();
+    let told: Vec<_> =
+        world.ears.take().into_iter().filter(|told| matches!(told, Told::Rotated(..))).collect();
     assert_eq!(told, [Told::Rotated(Seq::new(2), wal_format::SegmentId::new(2))]);
     // The failed file is never written or synced again.
     let before = world.disk.read(&files[0].path);
@@ -176,11 +177,8 @@ fn missing_descriptors_and_a_read_only_disk_are_waited_out() {
 #[test]
 fn written_and_unsynced_batches_are_read_back_and_move_too() {
     // G05 at lazy settings
-    let (world, log) = begun(Settings {
-        sync: SyncSetting::Never,
-        read_level: ReadLevel::Written,
-        ..settings()
-    });
+    let (world, log) =
+        begun(Settings { sync: SyncSetting::Never, read_level: ReadLevel::Written, ..settings() });
     let tickets: Vec<_> = (2..10_u8)
         .map(|n| {
             let ticket = log.append(&[n; 300][..], at(2)).unwrap();
@@ -192,9 +190,8 @@ fn written_and_unsynced_batches_are_read_back_and_move_too() {
     world.disk.plan(Fault::once(On::Site(BATCH), 1, errno::EIO));
     tickets[3].wait(Level::Durable, at(3)).unwrap();
     assert!(tickets.iter().all(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()));
-    let expected: Vec<_> = std::iter::once((1, b"one".to_vec()))
-        .chain((2..10).map(|n| (n, vec![n as u8; 300])))
-        .collect();
+    let expected: Vec<_> =
+        std::iter::once((1, b"one".to_vec())).chain((2..10).map(|n| (n, vec![n as u8; 300]))).collect();
     assert_eq!(world.durable_payloads(), expected);
     let list: Vec<_> = log.segments().iter().map(|s| (s.first_seq.get(), s.end_seq.get(), s.state)).collect();
     assert_eq!(list, [(1, 2, SegmentState::Rotated), (2, 10, SegmentState::Open)]);
@@ -215,7 +212,8 @@ fn what_cannot_be_read_back_is_told_indeterminate_and_skipped() {
     world.disk.plan(Fault::once(On::Site(BATCH), 1, errno::EIO));
     let last = log.append(b"last", at(3)).unwrap();
     last.wait(Level::Durable, at(3)).unwrap();
-    let outcomes: Vec<_> = tickets.iter().map(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()).collect();
+    let outcomes: Vec<_> =
+        tickets.iter().map(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()).collect();
     assert_eq!(outcomes, [true, true, false, false]);
     assert_eq!(seqs(&world.durable_payloads()), [1, 2, 3, 6]);
 }
@@ -262,7 +260,8 @@ fn a_panicking_committer_fails_its_batch_and_gives_the_log_back() {
     let log = Log::open(context, &wal_store::Recovery::fresh(), settings).unwrap();
     append(&log, &[1; 100], 1).unwrap();
     let ticket = log.append(&[2; 100][..], at(2)).unwrap();
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ticket.wait(Level::Durable, at(2))));
+    let panicked =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ticket.wait(Level::Durable, at(2))));
     assert!(panicked.is_err());
     let known = ticket.wait(Level::Durable, at(3)).unwrap_err();
     assert!(matches!(known, CommitError::Indeterminate { .. }), "{known:?}");

@@ -18,7 +18,11 @@ fn a_record_at_the_limit_is_taken_and_one_byte_more_is_refused_with_both_numbers
     let long = Record::new(&[2; 101]);
     log.append_batch(&[ok, long, ok], None, at(1)).unwrap_err();
     log.append(&[3; 100][..], at(1)).unwrap().wait(Level::Durable, at(1)).unwrap();
-    assert_eq!(seqs(&world.durable_payloads()), [1, 2], "its neighbours are there, the refused call took no seq");
+    assert_eq!(
+        seqs(&world.durable_payloads()),
+        [1, 2],
+        "its neighbours are there, the refused call took no seq"
+    );
 }
 
 #[test]
@@ -26,8 +30,12 @@ fn a_batch_at_the_limit_is_one_batch_and_one_record_more_begins_another() {
     for (bytes_max, records_max) in [(10 * frame_bytes(50), 1000), (1 << 20, 10)] {
         let world = World::new();
         let record_bytes_max = bytes_max - frame_bytes(0);
-        let settings =
-            Settings { batch_bytes_max: bytes_max, batch_records_max: records_max, record_bytes_max, ..settings() };
+        let settings = Settings {
+            batch_bytes_max: bytes_max,
+            batch_records_max: records_max,
+            record_bytes_max,
+            ..settings()
+        };
         let log = world.log(settings);
         for _ in 0..10 {
             log.append(&[1; 50][..], at(1)).unwrap();
@@ -43,7 +51,12 @@ fn a_batch_at_the_limit_is_one_batch_and_one_record_more_begins_another() {
 #[test]
 fn a_call_too_large_for_any_batch_is_refused_with_the_numbers() {
     let world = World::new();
-    let log = world.log(Settings { batch_bytes_max: 1000, record_bytes_max: 500, batch_records_max: 4, ..settings() });
+    let log = world.log(Settings {
+        batch_bytes_max: 1000,
+        record_bytes_max: 500,
+        batch_records_max: 4,
+        ..settings()
+    });
     let fits = Record::new(&[0; 234]);
     log.append_batch(&[fits; 4], None, at(1)).unwrap();
     let refused = log.append_batch(&[fits; 5], None, at(1)).unwrap_err();
@@ -116,7 +129,8 @@ fn the_last_segment_id_is_used_on_and_on() {
     // S45
     let world = World::new();
     let recovery = Recovery { next_segment: SegmentId::new(u64::MAX), ..Recovery::fresh() };
-    let log = Log::open(world.context(), &recovery, Settings { segment_bytes_max: 5000, ..settings() }).unwrap();
+    let log =
+        Log::open(world.context(), &recovery, Settings { segment_bytes_max: 5000, ..settings() }).unwrap();
     for time in 1..5 {
         log.append(&[1; 1000][..], at(time)).unwrap().wait(Level::Durable, at(time)).unwrap();
     }
@@ -147,6 +161,7 @@ fn room_is_given_to_the_last_byte_and_busy_says_the_numbers() {
 fn a_room_too_small_for_one_record_is_refused_at_open() {
     // S55
     let world = World::with_room(100);
-    let refused = Log::open(world.context(), &Recovery::fresh(), Settings { record_bytes_max: 85, ..settings() });
+    let refused =
+        Log::open(world.context(), &Recovery::fresh(), Settings { record_bytes_max: 85, ..settings() });
     assert!(matches!(refused, Err(LogError::RoomTooSmall { needed: 101, limit: 100 })));
 }

@@ -22,7 +22,10 @@ fn the_old_segment_is_durable_before_anything_of_the_new_one_is() {
             let left = World::on(copy.power_cut(&Survival::Seed(seed)), 1 << 20);
             let kept = seqs(&left.payloads());
             assert_eq!(kept, (1..=kept.len() as u64).collect::<Vec<_>>(), "a hole, seed {seed}");
-            assert!(kept.len() as u64 + 1 >= log.ends().durable.get(), "durable_end passed a hole, seed {seed}");
+            assert!(
+                kept.len() as u64 + 1 >= log.ends().durable.get(),
+                "durable_end passed a hole, seed {seed}"
+            );
         }
     }
     assert!(log.counters().rotations >= 5);
@@ -74,7 +77,8 @@ fn the_new_segment_names_the_old_one_and_its_end() {
     assert_eq!((header.segment, header.first_seq), (SegmentId::new(2), Seq::new(2)));
     let predecessor = header.predecessor.unwrap();
     assert_eq!((predecessor.id, predecessor.end_offset), (SegmentId::new(1), files[0].len));
-    let list: Vec<_> = log.segments().iter().map(|s| (s.id.get(), s.first_seq.get(), s.end_seq.get(), s.state)).collect();
+    let list: Vec<_> =
+        log.segments().iter().map(|s| (s.id.get(), s.first_seq.get(), s.end_seq.get(), s.state)).collect();
     assert_eq!(list, [(1, 1, 2, SegmentState::Rotated), (2, 2, 3, SegmentState::Open)]);
     assert_eq!(log.counters().rotations, 1, "a log without an open segment has nothing to close");
 }
@@ -122,7 +126,8 @@ fn many_logs_live_under_a_small_budget() {
             context.dir = format!("streams/{index}").into();
             world.disk.create_dir(&context.dir).unwrap();
             let sync = if index % 2 == 0 { SyncSetting::Never } else { SyncSetting::EachBatch };
-            wal_store::Log::open(context, &wal_store::Recovery::fresh(), Settings { sync, ..settings() }).unwrap()
+            wal_store::Log::open(context, &wal_store::Recovery::fresh(), Settings { sync, ..settings() })
+                .unwrap()
         })
         .collect();
     for time in 1..4 {

@@ -23,7 +23,8 @@ fn sixty_four_producers_share_syncs_and_every_record_is_there_once() {
                 let mut last = 0;
                 for n in 0..RECORDS {
                     let payload = [thread.to_le_bytes(), n.to_le_bytes()].concat();
-                    let seq = log.append(&payload[..], at(1)).unwrap().wait(Level::Durable, at(1)).unwrap().get();
+                    let seq =
+                        log.append(&payload[..], at(1)).unwrap().wait(Level::Durable, at(1)).unwrap().get();
                     assert!(seq > last && log.ends().durable.get() > seq);
                     last = seq;
                 }
@@ -33,7 +34,8 @@ fn sixty_four_producers_share_syncs_and_every_record_is_there_once() {
     let records = world.durable_payloads();
     assert_eq!(seqs(&records), (1..=THREADS * RECORDS).collect::<Vec<_>>());
     for thread in 0..THREADS {
-        let own: Vec<_> = records.iter().filter(|(_, p)| p[..8] == thread.to_le_bytes()).map(|(_, p)| p[8]).collect();
+        let own: Vec<_> =
+            records.iter().filter(|(_, p)| p[..8] == thread.to_le_bytes()).map(|(_, p)| p[8]).collect();
         assert_eq!(own, (0..RECORDS as u8).collect::<Vec<_>>(), "each producer's order is kept");
     }
     let counters = log.counters();
@@ -54,8 +56,10 @@ fn followers_of_a_held_sync_become_one_batch() {
         scope.spawn(move || leader.wait(Level::Durable, at(1)).unwrap());
         gate.wait_arrived(1);
         let tickets: Vec<_> = (0..63).map(|_| log.append(b"follower", at(1)).unwrap()).collect();
-        let waiting: Vec<_> =
-            tickets.into_iter().map(|ticket| scope.spawn(move || ticket.wait(Level::Durable, at(1)))).collect();
+        let waiting: Vec<_> = tickets
+            .into_iter()
+            .map(|ticket| scope.spawn(move || ticket.wait(Level::Durable, at(1))))
+            .collect();
         let second = scope.spawn(|| log.commit(at(1), Want::Durable).unwrap());
         assert!(log.try_commit(at(1), Want::Batch).is_none(), "busy");
         assert_eq!(log.ends().durable.get(), 2, "nobody returns before the barrier");
@@ -117,10 +121,17 @@ fn sixty_four_threads_at_the_limit_make_exactly_one_new_segment() {
 #[test]
 fn mixed_waiters_committers_and_rotations_leave_nobody_asleep() {
     // S47
-    for (sync, read_level) in [(SyncSetting::EachBatch, ReadLevel::Durable), (SyncSetting::Never, ReadLevel::Written)] {
+    for (sync, read_level) in
+        [(SyncSetting::EachBatch, ReadLevel::Durable), (SyncSetting::Never, ReadLevel::Written)]
+    {
         let world = World::with_room(4000);
-        let log =
-            world.log(Settings { sync, read_level, segment_bytes_max: 9000, record_bytes_max: 900, ..settings() });
+        let log = world.log(Settings {
+            sync,
+            read_level,
+            segment_bytes_max: 9000,
+            record_bytes_max: 900,
+            ..settings()
+        });
         let done = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for thread in 0..12_u64 {
