@@ -220,10 +220,12 @@ pub trait File: Send + Sync + Debug {
     /// `Unsupported`; advice is never needed for correct results except `DropCache` before trusting a re-read.
     fn advise(&self, advice: Advice, range: Range<u64>) -> Result<(), DiskError>;
 
-    /// Whether any byte of a range is in the page cache: what a read would return without asking the device.
+    /// Whether the page cache keeps any page of a range although it was told to drop them: what a read would return
+    /// without asking the device.
     ///
-    /// Ask right after `DropCache`: the question itself may bring the pages in, then from the medium. `None` is proof.
-    /// `Some` need not be, where the device answers faster than the question ends: drop and ask again a few times.
+    /// `None` is proof. The real disk cannot prove `Some`: a fast device may bring a page back before the question
+    /// ends, so it says `Unknown`. Ask after `DropCache`. The question may drop clean pages and bring some back in, then from the medium. Pages
+    /// that are dirty, being written, mapped or otherwise held are kept; where a file system lives in memory, all.
     ///
     /// # Errors
     /// `Device`.

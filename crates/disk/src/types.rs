@@ -22,14 +22,14 @@ pub enum Advice {
     Sequential,
 }
 
-/// What of a range the page cache holds.
+/// What of a range the page cache keeps when told to drop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cached {
     /// Nothing: a read asks the device.
     None,
     /// At least one page.
     Some,
-    /// This kernel or file system does not tell.
+    /// It cannot be told: no proof either way.
     Unknown,
 }
 

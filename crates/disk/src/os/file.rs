@@ -17,6 +17,8 @@ use crate::{Advice, Cached, DiskError, File, Op, SyncSite};
 
 /// The step in which the page cache is looked at.
 const PAGE_BYTES: u64 = 4096;
+/// How often one page may be found in the cache, and dropped, before nothing more is tried.
+const HITS_MAX: u32 = 4;
 
 #[derive(Debug)]
 pub(super) struct OsFile {
@@ -35,19 +37,30 @@ impl OsFile {
         DiskError::new(op, &self.path, errno.into())
     }
 
-    fn any_page_cached(&self, range: Range<u64>) -> rustix::io::Result<Cached> {
-        let mut byte = [0];
+    fn any_page_kept(&self, range: Range<u64>) -> rustix::io::Result<Cached> {
         let mut at = range.start;
+        let mut hit_count = 0;
         while at < range.end {
             // A read that must not wait answers AGAIN where it would have to ask the device.
+            let mut byte = [0];
             let buf = &mut [IoSliceMut::new(&mut byte)];
             match rustix::io::preadv2(&self.fd, buf, at, ReadWriteFlags::NOWAIT) {
-                Ok(_) => return Ok(Cached::Some),
+                // Or the device was so fast that this very question brought the page in: drop it and ask again. A
+                // page that somebody holds stays.
+                Ok(_) if hit_count < HITS_MAX => {
+                    hit_count += 1;
+                    let page = at / PAGE_BYTES * PAGE_BYTES;
+                    fs::fadvise(&self.fd, page, NonZeroU64::new(PAGE_BYTES), fs::Advice::DontNeed)?;
+                    continue;
+                }
+                // Kept, or a device that always wins the race: nothing is proven.
+                Ok(_) => return Ok(Cached::Unknown),
                 Err(Errno::AGAIN) => {}
                 Err(Errno::INTR) => continue,
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
                 Err(errno) => return Err(errno),
             }
+            hit_count = 0;
             at = (at / PAGE_BYTES + 1).saturating_mul(PAGE_BYTES);
         }
         Ok(Cached::None)
@@ -116,7 +129,7 @@ impl File for OsFile {
         let advise =
             |advice| fs::fadvise(&self.fd, 0, None, advice).map_err(|errno| self.error(Op::Advise, errno));
         advise(fs::Advice::Random)?;
-        let cached = self.any_page_cached(range.start..end);
+        let cached = self.any_page_kept(range.start..end);
         advise(fs::Advice::Normal)?;
         cached.map_err(|errno| self.error(Op::Advise, errno))
     }
