@@ -18,7 +18,6 @@ use crate::{DiskError, FileId, Lock, Op};
 /// The lock's two descriptors.
 #[derive(Debug)]
 pub(super) struct OsLock {
-    // Released file first, so that the directory's lock is free only when all is free.
     file: OwnedFd,
     dir: OwnedFd,
     name: OsString,
@@ -54,6 +53,18 @@ impl Lock for OsLock {
         let named: FileId =
             super::id_of(&fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW).map_err(fail)?);
         if held == named { Ok(()) } else { Err(fail(Errno::NOENT)) }
+    }
+}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // A child forked just now holds copies of the descriptors until it execs, so closing alone would not release;
+        // and a child that drops its copy must not release the owner's.
+        if getpid() == self.owner {
+            for fd in [&self.file, &self.dir] {
+                let _ = retry_on_intr(|| fs::flock(fd, FlockOperation::Unlock));
+            }
+        }
     }
 }
 
