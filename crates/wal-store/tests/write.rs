@@ -6,6 +6,7 @@ mod support;
 
 mod write {
     mod commits;
+    mod crashes;
     mod failures;
     mod limits;
     mod rotation;

@@ -64,7 +64,9 @@ fn followers_of_a_held_sync_become_one_batch() {
         assert!(log.try_commit(at(1), Want::Batch).is_none(), "busy");
         assert_eq!(log.ends().durable.get(), 2, "nobody returns before the barrier");
         gate.release();
-        waiting.into_iter().for_each(|thread| drop(thread.join().unwrap().unwrap()));
+        waiting.into_iter().for_each(|thread| {
+            thread.join().unwrap().unwrap();
+        });
         assert_eq!(second.join().unwrap().ends.durable.get(), 66);
     });
     assert_eq!(log.counters().syncs, 3, "the first, the leader's, and one for all 63");
