@@ -236,7 +236,10 @@ impl Call<'_> {
 impl Entered<'_> {
     /// Ends a call that did its work: after a planned halt the caller must not learn of it.
     pub(crate) fn done<T>(self, call: Call<'_>, value: T) -> Result<T, DiskError> {
-        match self.effect {
+        let effect = self.effect;
+        // A lock that is the value unlocks as it is dropped, which enters the world again.
+        drop(self);
+        match effect {
             Some(Effect::Halt(_)) => Err(call.error(EIO)),
             _ => Ok(value),
         }
