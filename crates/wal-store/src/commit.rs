@@ -24,7 +24,7 @@ use wal_format::{
 use crate::batch::Batch;
 use crate::machine::{Ask, Machine, Meta, Reply, RoundEnd, Step, Write};
 use crate::shared::Shared;
-use crate::sync::lock;
+use crate::sync::{lock, yield_now};
 use crate::tags::TagSet;
 use crate::word::Word;
 use crate::{CommitError, segment_path};
@@ -197,7 +197,7 @@ impl Committer {
                 return;
             }
             last = waiting;
-            std::thread::yield_now();
+            yield_now();
         }
     }
 

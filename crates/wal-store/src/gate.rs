@@ -44,3 +44,6 @@ impl Gate {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests;

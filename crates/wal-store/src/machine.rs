@@ -339,5 +339,5 @@ impl Machine {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -149,5 +149,5 @@ impl Settings {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

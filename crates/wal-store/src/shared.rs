@@ -4,7 +4,7 @@
 //! durable end); no call to the disk and no wake-up happens under a short one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use wal_format::{Now, Seq, Tag, frame_bytes};
 
@@ -16,7 +16,7 @@ use crate::machine::{Machine, Start};
 use crate::record::Record;
 use crate::room::Holder;
 use crate::stall::Stall;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use crate::tags::TagSet;
 use crate::tail::Tail;
 use crate::{

@@ -16,6 +16,14 @@ pub(crate) use std::sync::{
 };
 use std::time::Duration;
 
+/// Gives the processor to whoever else may run.
+pub(crate) fn yield_now() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+}
+
 /// Locks, ignoring poison: what these locks guard is consistent at every point where code of others could panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -76,7 +76,9 @@ impl Ticket {
             return Poll::Ready(outcome.map(|()| self.first));
         }
         let Some(log) = self.word.log().upgrade() else {
-            return Poll::Ready(Err(CommitError::Closed));
+            // The log's last handle was dropped meanwhile, which settles all words.
+            let outcome = self.word.outcome(level).unwrap_or(Err(CommitError::Closed));
+            return Poll::Ready(outcome.map(|()| self.first));
         };
         if level == Level::Durable {
             log.ends.want_durable(self.end);

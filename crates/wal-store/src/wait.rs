@@ -125,16 +125,19 @@ fn later(now: Now, at: Instant) -> Now {
     Now { instant: now.instant.max(at), ..now }
 }
 
-/// Wakes itself: a log that is dropped settles what it took.
+/// The last handle is gone: what was taken is committed as far as the disk allows, and every ticket gets an answer.
 impl Drop for Shared {
     fn drop(&mut self) {
-        let last = lock(&self.tail).last;
-        if lock(&self.tail).open.is_empty() && lock(&self.tail).full.is_empty() {
-            return;
+        let (last, is_empty) = {
+            let tail = lock(&self.tail);
+            (tail.last, tail.open.is_empty() && tail.full.is_empty())
+        };
+        if !is_empty || self.ends.durable_is_wanted() {
+            // Best effort: nobody is left to be told but the tickets, and their words tell them.
+            let _ = self.drive(last, Ask::default());
         }
-        // Best effort: nobody is left to be told, and the words tell the tickets.
-        let _ = self.drive(last, Ask { durable: true, ..Ask::default() });
         let words: Vec<Arc<Word>> = lock(&self.tail).words().cloned().collect();
-        words.iter().for_each(|word| word.failed(CommitError::Closed, &mut Vec::new()));
+        let mut committer = lock(&self.committer);
+        committer.close_words(&words);
     }
 }

@@ -98,11 +98,11 @@ impl Word {
     ) -> Option<Result<(), CommitError>> {
         let mut slow = lock(&self.slow);
         let state = self.state.fetch_or(WAKERS);
-        if state & FAILED != 0 {
-            return Some(Err(slow.failure()));
-        }
         if reached(state, level) {
             return Some(Ok(()));
+        }
+        if state & FAILED != 0 {
+            return Some(Err(slow.failure()));
         }
         let known = place.filter(|place| place.round == slow.round);
         match known.and_then(|place| slow.wakers.get_mut(place.index)) {
@@ -172,10 +172,11 @@ impl Word {
     }
 
     fn read(&self, state: u32, level: Level) -> Option<Result<(), CommitError>> {
-        if state & FAILED != 0 {
-            return Some(Err(lock(&self.slow).failure()));
+        // A level once reached stays so, whatever became of the next.
+        if reached(state, level) {
+            return Some(Ok(()));
         }
-        reached(state, level).then_some(Ok(()))
+        (state & FAILED != 0).then(|| Err(lock(&self.slow).failure()))
     }
 }
 

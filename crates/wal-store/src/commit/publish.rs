@@ -224,6 +224,14 @@ impl Committer {
         self.in_flight.iter().filter_map(|batch| batch.word.clone()).collect()
     }
 
+    /// Nothing will be committed any more: answers `words`, and whoever waits for what is not durable.
+    pub(crate) fn close_words(&mut self, words: &[Arc<Word>]) {
+        let mut all = self.words_in_flight();
+        all.extend(self.unsynced.iter().map(|(_, word)| Arc::clone(word)));
+        all.extend_from_slice(words);
+        all.iter().for_each(|word| word.failed(CommitError::Closed, &mut self.wakers));
+    }
+
     /// What the last round gave up.
     pub(crate) fn gave_up(&self) -> Option<CommitError> {
         self.gave_up.clone()

@@ -263,7 +263,7 @@ fn sync_settings() -> impl Strategy<Value = SyncSetting> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever is done, in whatever order: everything is there, dense and in order, and what was told durable is.
     #[test]

@@ -136,7 +136,7 @@ fn lives(seed: u64, sync: SyncSetting, failing: bool) {
 }
 
 fn many_lives(sync: SyncSetting, failing: bool) {
-    for seed in 0..60 {
+    for seed in 0..30 {
         let lived = std::panic::catch_unwind(|| lives(seed, sync, failing));
         assert!(lived.is_ok(), "seed {seed}, {sync:?}, failing: {failing}");
     }

@@ -166,3 +166,33 @@ fn without_room_a_lone_blocking_append_commits_for_itself() {
     assert_eq!(seqs(&world.durable_payloads()).len(), 8);
     assert!(matches!(log.append(&[1; 984][..], at(11)), Err(AppendError::Busy { .. })));
 }
+
+#[test]
+fn dropping_the_log_answers_every_future() {
+    for errno in [None, Some(errno::ENOSPC)] {
+        let world = World::new();
+        let log = world.log(Settings { sync: SyncSetting::Never, ..settings() });
+        let mut written = log.append(b"a", at(1)).unwrap();
+        log.commit(at(1), Want::Batch).unwrap();
+        let mut second = log.append(b"b", at(1)).unwrap();
+        log.commit(at(1), Want::Batch).unwrap();
+        let mut open = log.append(b"c", at(1)).unwrap();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        let mut tickets = [&mut written, &mut second, &mut open];
+        let pending: usize = tickets
+            .iter_mut()
+            .map(|ticket| usize::from(ticket.poll(Level::Durable, &mut cx).is_pending()))
+            .sum();
+        assert_eq!(pending, 2, "the first batch of a file is durable");
+        errno.iter().for_each(|errno| world.disk.plan(Fault::forever(On::Any, 1, *errno)));
+        drop(log);
+        // Told at least once each: of the refusal, and of the end.
+        assert!(woken.take() >= 2);
+        for ticket in tickets {
+            let Poll::Ready(outcome) = ticket.poll(Level::Durable, &mut cx) else { panic!("left pending") };
+            assert_eq!(outcome.is_ok(), errno.is_none() || ticket.seq() == Seq::FIRST);
+        }
+    }
+}
