@@ -1,2 +1,50 @@
-//! The pq program.
-fn main() {}
+//! `pq`: run pipelines over persistent queues, append, read, look and check.
+//!
+//! ```text
+//!   main ── cli (what was asked) ──┬── run: config -> sources -> queue -> sinks
+//!                                  ├── append, read
+//!                                  └── stat, verify   (beside a running owner, changing nothing)
+//! ```
+//! It is the only crate that knows files other than the queue's own, HTTP, signals and terminals.
+
+mod cli;
+mod commands;
+mod config;
+mod failure;
+mod format;
+mod glob;
+mod json;
+mod lines;
+mod output;
+mod run;
+mod sink;
+mod source;
+mod template;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Append(args) => commands::append::append(args),
+        Command::Read(args) => commands::read::read(args),
+        Command::Stat(args) => commands::stat::stat(args),
+        Command::Verify(args) => commands::verify::verify(args),
+    };
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            output::tell(&format!("pq: error: {failure}"));
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// How a command ends: an exit code, or a message with one.
+pub(crate) type Ended = Result<u8, Failure>;

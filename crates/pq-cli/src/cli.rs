@@ -1,0 +1,168 @@
+//! The command line: what can be said, and the help that explains it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Durable streams of records: append, deliver, look, check.
+///
+/// A queue is a directory. It holds streams: records in order, numbered from 1 (their seq). What was reported durable survives kill -9
+/// and power loss; what was delivered is deleted, segment by segment.
+#[derive(Debug, Parser)]
+#[command(name = "pq", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Try it:
+  printf 'one\\ntwo\\n' | pq append /tmp/q greetings
+  pq read /tmp/q greetings
+  pq stat /tmp/q
+
+Exit codes: 0 all is well; 1 it ran, and records are lost, damaged or were refused; 2 it could not run.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a pipeline: sources -> streams -> sinks, as a configuration file says
+    Run(Run),
+    /// Append the lines of stdin to a stream; each seq is printed once its record is durable
+    Append(Append),
+    /// Print the records of a stream
+    Read(Read),
+    /// Show streams, segments, consumers and how far each is
+    Stat(Look),
+    /// Check every byte; change nothing
+    Verify(Look),
+}
+
+pub(crate) const RUN_HELP: &str = "\
+A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2h\"; sizes 4096 \"64MiB\" \"10MB\"):
+
+  [queue]
+  dir = \"data\"                   # the queue's directory; the only field that must be there
+  # The defaults of all streams; each may stand in a [[stream]] too:
+  sync = \"each-batch\"            # or \"each-append\", \"every 100ms\", \"on-rotate\", \"never\"
+  segment_bytes_max = \"64MiB\"    segment_age_max = \"1h\"
+  batch_bytes_max = \"10MiB\"      batch_records_max = 100000
+  commit_interval = \"20ms\"       record_bytes_max = \"1MiB\"
+  # The queue's own:
+  wake = \"signal\"                # a commit wakes the readers; or \"poll\" with push_back = \"50ms\"
+  pool_size = 4                  # sinks at work at the same time
+  lanes = 4                      # threads that commit in the background
+  fds_max = 64                   # open files and sockets; default: what `ulimit -n` allows, less a margin
+  buffer_bytes_max = \"64MiB\"     turn_bytes_max = \"1MiB\"
+  cursor_save_interval = \"200ms\" stop_deadline = \"10s\"
+  backoff_first = \"100ms\"        backoff_max = \"30s\"
+
+  [[stream]]                     # only for streams with settings of their own, or without a source
+  name = \"app-{n}\"               # with `count`: app-1, app-2, ...
+  count = 1000
+
+  [[source.file]]                # one record a line, every byte kept
+  paths = [\"logs/*.log\"]         # * ? [a-z], and ** for any folders
+  stream = \"{stem}\"              # {stem}, {name}: one stream per file; a plain name: all into one
+  follow = false                 # true: like tail -F, across rotation and truncation
+  poll_interval = \"250ms\"        # how often a followed file is looked at
+
+  [[source.stdin]]
+  stream = \"input\"
+
+  [[sink.file]]                  # exactly once, also after kill -9
+  path = \"out/{stream}.log\"
+  streams = [\"*\"]                # patterns of stream names; default all
+  consumer = \"file\"              # the cursor's name; default: the kind of sink
+  format = \"lines\"              # byte for byte; or \"seq\": seq, tab, line; or \"json\"
+  sync = \"never\"                 # or \"each-turn\": on the disk before it counts as delivered
+
+  [[sink.http]]                  # POST until 2xx, with back-off
+  url = \"http://127.0.0.1:8080/{stream}\"
+  body = \"ndjson\"                # {\"stream\",\"seq\",\"appended_at\",\"line\" or \"base64\"}; or \"lines\": payloads as they are
+  timeout = \"30s\"
+  headers = { authorization = \"...\" }
+
+  [[sink.stdout]]
+  [[sink.null]]
+
+It ends when every source is read and everything is delivered. With a followed source, or none, it runs until SIGINT or SIGTERM: then
+it stops within stop_deadline, and a second signal ends it at once; nothing durable is lost either way. Run it again and it goes on
+where it was: sources where they were read up to, sinks behind what they got.
+
+A line longer than record_bytes_max is split into records; joined again by the file and stdout sinks, no byte is lost. Rotation by
+copying and truncating (copytruncate) can lose what is written between the copy and the truncation; rotation by renaming loses nothing.
+
+Records go to stdout only by a stdout sink; progress, notices and the summary go to stderr.";
+
+/// Run a pipeline: sources -> streams -> sinks
+#[derive(Debug, Args)]
+#[command(after_long_help = RUN_HELP)]
+pub(crate) struct Run {
+    /// The configuration, a TOML file (`pq run --help` shows one)
+    pub(crate) config: PathBuf,
+    /// End when what is there now is delivered, even with followed sources or none
+    #[arg(long)]
+    pub(crate) drain: bool,
+    /// Check the configuration and end
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// No progress and no summary; notices and errors only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Write the final figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) summary_json: Option<PathBuf>,
+}
+
+/// Append the lines of stdin to a stream
+///
+/// The queue and the stream are created if they do not exist. A line is a record; a last line without a line feed and an empty line are
+/// records too. Prints the seqs of each batch once it is durable, as `7` or `7-9`.
+#[derive(Debug, Args)]
+pub(crate) struct Append {
+    /// The queue's directory
+    pub(crate) dir: PathBuf,
+    /// The stream
+    pub(crate) stream: String,
+    /// Print {"first":7,"last":9,"count":3} instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the records of a stream
+///
+/// Without --consumer it only looks: it works beside a running pq, moves no cursor and needs no lock. With --consumer it reads as that
+/// consumer, from its cursor on, and acknowledges what it printed; then nobody else may own the queue.
+#[derive(Debug, Args)]
+pub(crate) struct Read {
+    /// The queue's directory
+    pub(crate) dir: PathBuf,
+    /// The stream
+    pub(crate) stream: String,
+    /// Read as this consumer and acknowledge; it is created if it does not exist
+    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    pub(crate) consumer: Option<String>,
+    /// Begin at this seq; default: the oldest kept
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) from: Option<u64>,
+    /// End after so many records
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    /// Wait for more instead of ending
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print {"stream","seq","appended_at","line" or "base64"} instead of the bytes
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Look at a queue; works beside a running pq
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// The queue's directory
+    pub(crate) dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,69 @@
+//! `pq stat`: what a queue holds, seen from outside, beside its owner.
+
+use pq::inspect::{Inspection, StreamInfo};
+use serde::Serialize;
+
+use crate::Ended;
+use crate::cli::Look;
+use crate::failure::Failure;
+use crate::output::{Reader, bytes, count, put, table};
+use crate::run::open_failure;
+
+#[derive(Serialize)]
+struct Stat<'a> {
+    dir: String,
+    streams: &'a [StreamInfo],
+}
+
+/// Shows a queue.
+pub(crate) fn stat(args: &Look) -> Ended {
+    let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
+    let streams =
+        inspection.streams().map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
+    let text = if args.json {
+        let stat = Stat { dir: args.dir.display().to_string(), streams: &streams };
+        serde_json::to_string_pretty(&stat).unwrap_or_default() + "\n"
+    } else {
+        text(&streams)
+    };
+    let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
+    Ok(0)
+}
+
+fn text(streams: &[StreamInfo]) -> String {
+    if streams.is_empty() {
+        return "no streams\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = streams.iter().map(row).collect();
+    let mut text = table(&["stream", "records", "seqs", "durable to", "segments", "bytes"], &rows);
+    let consumers: Vec<Vec<String>> = streams.iter().flat_map(consumer_rows).collect();
+    if !consumers.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&["consumer", "next seq", "lag"], &consumers));
+    }
+    text
+}
+
+fn row(stream: &StreamInfo) -> Vec<String> {
+    let records = stream.end.saturating_sub(stream.first);
+    let range = if records == 0 { "-".to_owned() } else { format!("{}-{}", stream.first, stream.end - 1) };
+    vec![
+        stream.name.clone(),
+        count(records),
+        range,
+        stream.durable_end.saturating_sub(1).to_string(),
+        count(stream.segments.len() as u64),
+        bytes(stream.bytes),
+    ]
+}
+
+fn consumer_rows(stream: &StreamInfo) -> Vec<Vec<String>> {
+    let row = |consumer: &pq::inspect::ConsumerInfo| {
+        vec![
+            format!("{} / {}", stream.name, consumer.name),
+            consumer.cursor.to_string(),
+            count(consumer.lag_records),
+        ]
+    };
+    stream.consumers.iter().map(row).collect()
+}

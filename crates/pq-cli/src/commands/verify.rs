@@ -1,0 +1,69 @@
+//! `pq verify`: every byte of every segment is read and checked; nothing is changed.
+
+use pq::inspect::{Inspection, StreamCheck, VerifyReport};
+
+use crate::Ended;
+use crate::cli::Look;
+use crate::failure::{EXIT_WRONG, Failure};
+use crate::output::{Reader, bytes, count, put};
+use crate::run::open_failure;
+
+/// Checks a queue.
+pub(crate) fn verify(args: &Look) -> Ended {
+    let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
+    let report = inspection.verify().map_err(|error| {
+        Failure::new(format!("{}: the check could not be completed: {error}", args.dir.display()))
+    })?;
+    let text = if args.json { json(&report) } else { text(&report) };
+    let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
+    Ok(if report.is_damaged() { EXIT_WRONG } else { 0 })
+}
+
+fn json(report: &VerifyReport) -> String {
+    let mut value = serde_json::to_value(report).unwrap_or_default();
+    if let Some(object) = value.as_object_mut() {
+        object.insert("damaged".to_owned(), report.is_damaged().into());
+    }
+    serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+}
+
+fn text(report: &VerifyReport) -> String {
+    let mut text = String::new();
+    for stream in &report.streams {
+        text.push_str(&stream_text(stream));
+    }
+    for note in &report.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    let records: u64 = report.streams.iter().map(|stream| stream.records_count).sum();
+    let checked: u64 = report.streams.iter().map(|stream| stream.bytes).sum();
+    let verdict = if report.is_damaged() { "DAMAGED" } else { "clean" };
+    let (streams, records) = (report.streams.len(), count(records));
+    text.push_str(&format!("{verdict}: {streams} streams, {records} records, {} checked\n", bytes(checked)));
+    text
+}
+
+fn stream_text(stream: &StreamCheck) -> String {
+    let is_whole = stream.lost.is_empty() && stream.damage.is_empty();
+    let mut text = format!(
+        "{}: {}, {} records in {} batches, {}\n",
+        stream.name,
+        if is_whole { "whole" } else { "DAMAGED" },
+        count(stream.records_count),
+        count(stream.batches_count),
+        bytes(stream.bytes),
+    );
+    if stream.torn_bytes > 0 {
+        text.push_str(&format!(
+            "  {} behind the end that a crash left; no damage\n",
+            bytes(stream.torn_bytes)
+        ));
+    }
+    for (from, to, reason) in &stream.lost {
+        text.push_str(&format!("  lost: records {from} to {}: {reason}\n", to.saturating_sub(1)));
+    }
+    for damage in &stream.damage {
+        text.push_str(&format!("  damage: {damage}\n"));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! Writing for people and programs: stdout that may be closed at any time, stderr that must never be a reason to fail, and figures.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::failure::Failure;
+
+/// One line to stderr; a closed stderr is no error.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether the reader of stdout is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Reader {
+    Present,
+    /// `pq read … | head`: no error, there is just nothing left to do.
+    Gone,
+}
+
+/// Writes bytes to stdout and flushes it.
+///
+/// # Errors
+/// It cannot be written, for another reason than that nobody reads it.
+pub(crate) fn put(bytes: &[u8]) -> Result<Reader, Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::Present),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::wrong(format!("stdout cannot be written: {error}"))),
+    }
+}
+
+/// A count with its thousands apart: `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes as people read them: `640 B`, `1.3 MB`.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: &[&str] = &["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    #[expect(clippy::cast_precision_loss, reason = "one digit behind the point is shown")]
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Bytes a second.
+pub(crate) fn rate(n: u64, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-6);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "shown rounded"
+    )]
+    let rate = (n as f64 / seconds) as u64;
+    format!("{}/s", bytes(rate))
+}
+
+/// Columns under headings: the first to the left, the others to the right.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([headings[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let mut text = String::new();
+    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    for row in std::iter::once(&headings).chain(rows) {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths.get(column).copied().unwrap_or(0);
+            let _ =
+                if column == 0 { write!(line, "{cell:<width$}") } else { write!(line, "  {cell:>width$}") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_000), "1.0 kB");
+        assert_eq!(bytes(999_950), "1.0 MB");
+        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(rate(5_000_000, Duration::from_secs(2)), "2.5 MB/s");
+        assert_eq!(table(&["a", "n"], &[vec!["xyz".into(), "1".into()]]), "a    n\nxyz  1\n");
+    }
+}

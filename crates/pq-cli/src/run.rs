@@ -1,0 +1,280 @@
+//! `pq run`: a pipeline from its start to its end.
+//!
+//! ```text
+//!   configuration ─> queue open ─> streams, claims, sinks ─> sources
+//!        sources done, all delivered ─┐
+//!        SIGINT, SIGTERM, stdout gone ┴─> sources stop ─> queue closes (within the deadline) ─> summary
+//! ```
+//! One thread waits for events; sources have threads of their own; sinks are driven by the queue.
+
+mod events;
+pub(crate) mod pipeline;
+mod progress;
+pub(crate) mod report;
+mod summary;
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use indicatif::MultiProgress;
+use pq::{OpenError, Queue};
+
+use crate::Ended;
+use crate::cli::Run;
+use crate::config::{AtEnd, Plan};
+use crate::failure::{EXIT_WRONG, Failure};
+use crate::source::Stop;
+use crate::source::shard::{self, Part, Pipeline as _, Shard};
+use crate::source::stdin::{Ended as StdinEnded, Stdin, StdinStop};
+use events::{Event, watch_signals};
+use pipeline::Pipeline;
+use progress::Progress;
+use report::Reporter;
+use summary::Summary;
+
+/// Threads that read files.
+const SHARDS_COUNT: u64 = 2;
+
+/// Runs a pipeline.
+pub(crate) fn run(args: &Run) -> Ended {
+    let mut plan = Plan::load(&args.config)?;
+    if args.drain {
+        plan.files.iter_mut().for_each(|files| files.at_end = AtEnd::Finish);
+    }
+    if args.check {
+        crate::output::tell(&format!("{}: the configuration is right", args.config.display()));
+        return Ok(0);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("pq-sinks")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let (events, received) = channel();
+    // Before anything is opened: a signal at any later moment means a clean stop.
+    watch_signals(&runtime, events.clone())
+        .map_err(|error| Failure::new(format!("signals cannot be watched: {error}")))?;
+    plan.options.runtime = Some(runtime.handle().clone());
+    let ended = run_plan(args, plan, &events, &received);
+    // A sink stuck in a system call must not hold the program.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    ended
+}
+
+fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<Event>) -> Ended {
+    let started = Instant::now();
+    let has_end = args.drain || plan.ends_by_itself();
+    let deadline = plan.stop_deadline;
+    let shows_bars = !args.quiet && std::io::stderr().is_terminal();
+    let reporter = Arc::new(Reporter::new(shows_bars.then(MultiProgress::new)));
+    let queue = open(&plan)?;
+    report_recovery(&queue, &reporter);
+    let closed_events = events.clone();
+    let on_stdout_closed = Arc::new(move || drop(closed_events.send(Event::StdoutClosed)));
+    let pipeline = Arc::new(Pipeline::new(plan, queue.clone(), Arc::clone(&reporter), on_stdout_closed));
+    let progress = (!args.quiet).then(|| Progress::start(queue.clone(), Arc::clone(&reporter)));
+    let why = pipeline.ensure(first_streams(&pipeline)).and_then(|()| {
+        let sources = Sources::start(&pipeline, events)?;
+        let why = wait(&pipeline, sources.left, received, has_end);
+        sources.stop(received, deadline / 2);
+        why
+    });
+    drop(progress);
+    let closed = queue.close(deadline);
+    let why = why?;
+    if let Err(error) = &closed {
+        reporter.failed(&Failure::wrong(error.to_string()).help("run it again: it goes on where it was"));
+    }
+    let summary = Summary::new(&queue, started.elapsed(), pipeline.plan().turn_records_max(), why.word());
+    if !args.quiet {
+        crate::output::tell(&summary.text());
+    }
+    if let Some(path) = &args.summary_json {
+        summary.write_json(path)?;
+    }
+    Ok(if reporter.failures_count() > 0 || summary.lost_count() > 0 { EXIT_WRONG } else { 0 })
+}
+
+/// Opens the queue; the message names its directory.
+fn open(plan: &Plan) -> Result<Queue, Failure> {
+    Queue::open(&plan.dir, plan.options.clone()).map_err(|error| open_failure(&plan.dir, &error))
+}
+
+/// What a person can do about a queue that does not open.
+pub(crate) fn open_failure(dir: &std::path::Path, error: &OpenError) -> Failure {
+    let shown = dir.display();
+    match error {
+        OpenError::InUse { .. } => Failure::new(format!("{shown}: the queue is in use by another process"))
+            .help(
+                "stop that one first; `pq stat`, `pq verify` and `pq read` without --consumer work beside it",
+            ),
+        other => {
+            let text = other.to_string();
+            let text = if text.contains(&*shown.to_string()) { text } else { format!("{shown}: {text}") };
+            Failure::new(text)
+        }
+    }
+}
+
+fn report_recovery(queue: &Queue, reporter: &Reporter) {
+    let recovery = queue.recovery();
+    for stream in &recovery.streams {
+        for gap in &stream.gaps {
+            let (from, to) = (gap.from.get(), gap.to.get().saturating_sub(1));
+            reporter
+                .notice(format!("stream `{}`: records {from} to {to} are lost: {}", stream.name, gap.reason));
+        }
+        if let Some(reason) = &stream.paused {
+            reporter.failed(&Failure::wrong(format!("stream `{}` is paused: {reason}", stream.name)));
+        }
+    }
+}
+
+/// All streams known at the start: declared, fed, or there from earlier runs.
+fn first_streams(pipeline: &Pipeline) -> BTreeSet<String> {
+    let plan = pipeline.plan();
+    let declared = plan.streams.iter().map(|stream| stream.name.clone());
+    let fed = plan.files.iter().flat_map(shard::stream_names);
+    declared.chain(fed).chain(plan.stdin.clone()).chain(pipeline.queue().streams()).collect()
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Done,
+    Signal(&'static str),
+    StdoutClosed,
+}
+
+impl Why {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Signal(name) => name,
+            Self::StdoutClosed => "stdout closed",
+        }
+    }
+}
+
+/// The threads that read.
+struct Sources {
+    stop: Stop,
+    stdin_stop: Option<StdinStop>,
+    left: usize,
+}
+
+impl Sources {
+    fn start(pipeline: &Arc<Pipeline>, events: &Sender<Event>) -> Result<Self, Failure> {
+        let stop = Stop::default();
+        let mut left = 0;
+        let files = &pipeline.plan().files;
+        for index in 0..if files.is_empty() { 0 } else { SHARDS_COUNT } {
+            let part = Part { index, count: SHARDS_COUNT };
+            let shard = Shard::new(Arc::clone(pipeline), files.clone(), part, stop.clone());
+            let events = events.clone();
+            spawn("pq-source", move || drop(events.send(Event::SourceEnded(shard.run()))))?;
+            left += 1;
+        }
+        let stdin_stop = match &pipeline.plan().stdin {
+            None => None,
+            Some(name) => {
+                left += 1;
+                Some(start_stdin(pipeline, name, events.clone())?)
+            }
+        };
+        Ok(Self { stop, stdin_stop, left })
+    }
+
+    /// Tells the threads to stop, and gives them some time: what they have read is appended.
+    fn stop(self, received: &Receiver<Event>, deadline: Duration) {
+        self.stop.set();
+        drop(self.stdin_stop);
+        let until = Instant::now() + deadline;
+        let mut left = self.left;
+        while left > 0 {
+            match received.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Event::SourceEnded(_)) => left -= 1,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn start_stdin(pipeline: &Arc<Pipeline>, name: &str, events: Sender<Event>) -> Result<StdinStop, Failure> {
+    let stream = pipeline.stream(name)?;
+    let (stdin, stop) =
+        Stdin::new().map_err(|error| Failure::new(format!("stdin cannot be watched: {error}")))?;
+    spawn("pq-stdin", move || {
+        let fed = stdin.feed(&stream, &mut |_ticket| Ok(()));
+        let committed = fed.and_then(|ended| match stream.commit_blocking() {
+            Ok(_) => Ok(ended),
+            Err(error) => {
+                Err(Failure::wrong(format!("stdin: the last records could not be made durable: {error}")))
+            }
+        });
+        let ended = committed.map(drop::<StdinEnded>);
+        drop(events.send(Event::SourceEnded(ended)));
+    })?;
+    Ok(stop)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| Failure::new(format!("a thread cannot be started: {error}")))
+}
+
+/// Waits until all is delivered, or something ends the run.
+fn wait(
+    pipeline: &Pipeline,
+    sources: usize,
+    received: &Receiver<Event>,
+    has_end: bool,
+) -> Result<Why, Failure> {
+    let mut left = sources;
+    while left > 0 || !has_end {
+        match received.recv() {
+            Ok(event) => match stops(pipeline, event) {
+                Heard::Stop(why) => return Ok(why),
+                Heard::SourceEnded => left = left.saturating_sub(1),
+            },
+            Err(_) => return Err(Failure::new("nothing is left to wait for")),
+        }
+    }
+    loop {
+        // Sinks may be attached meanwhile only by sources, and these are done.
+        let is_drained =
+            pipeline.with_attached(|all| all.iter().all(|one| one.wait_drained(Duration::from_millis(50))));
+        if is_drained {
+            return Ok(Why::Done);
+        }
+        if let Ok(event) = received.try_recv()
+            && let Heard::Stop(why) = stops(pipeline, event)
+        {
+            return Ok(why);
+        }
+    }
+}
+
+enum Heard {
+    Stop(Why),
+    SourceEnded,
+}
+
+fn stops(pipeline: &Pipeline, event: Event) -> Heard {
+    match event {
+        Event::Signal(name) => Heard::Stop(Why::Signal(name)),
+        Event::StdoutClosed => Heard::Stop(Why::StdoutClosed),
+        Event::SourceEnded(ended) => {
+            if let Err(failure) = ended {
+                pipeline.failed(failure);
+            }
+            Heard::SourceEnded
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What feeds one stream: its files, in order, and their places.
+//!
+//! ```text
+//!   chunk of a file ──split──> records + tag (slot, place behind them) ──one append_batch──> stream
+//! ```
+//! Invariant: records and the place behind them are in one batch, so after a crash both are there or neither: no line is lost, and
+//! none is twice in the stream.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pq::{AppendError, FdBudget, Record, Stream, Tag};
+
+use super::place::{FileId, Head, Place, Slot};
+use super::tail::{Look, Notice, Tail};
+use crate::config::AtEnd;
+use crate::failure::Failure;
+use crate::lines::{self, Limits};
+
+/// Bytes read from a file at once, if records are not longer.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// One stream's files.
+#[derive(Debug)]
+pub(crate) struct Feeder {
+    stream: Stream,
+    limits: Limits,
+    files: Vec<Tail>,
+    /// Places whose files are not there, or not seen yet: a file that comes back is known again.
+    known: BTreeMap<Slot, Place>,
+    /// Places of files that were read to their end and are still there.
+    kept: BTreeMap<Slot, Place>,
+}
+
+/// Places of files that are gone are kept up to so many slots, then their slots are used again: they cost room in every segment.
+const SLOTS_KEPT: u32 = 64;
+
+/// How a turn went.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Records were appended.
+    Progress,
+    /// Nothing to read now.
+    Idle,
+    /// Every file was read to its end, and none is followed.
+    Finished,
+}
+
+/// Something a person should know of one file.
+pub(crate) type Notify<'a> = &'a mut dyn FnMut(String);
+
+impl Feeder {
+    /// Finds the places that the stream's last batches carried.
+    pub(crate) fn new(stream: Stream) -> Self {
+        let tags = stream.last_tags();
+        let known =
+            tags.iter().filter_map(|tag| Some((Slot::parse(&tag.producer)?, Place::parse(&tag.value)?)));
+        let limits = Limits::of(stream.settings());
+        Self { known: known.collect(), kept: BTreeMap::new(), limits, files: Vec::new(), stream }
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Bytes a buffer needs for one look.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        CHUNK_BYTES.max(self.limits.record_bytes_max.saturating_add(1))
+    }
+
+    /// Takes up a file that was found, unless it is being read already.
+    pub(crate) fn offer(&mut self, path: &Path, meta: &Metadata, at_end: AtEnd) {
+        let id = FileId::of(meta);
+        if let Some(tail) = self.files.iter_mut().find(|tail| tail.place().id == id) {
+            tail.found_at(path);
+            return;
+        }
+        let (slot, place) = self.take_known(path, id, meta.len());
+        self.files.push(Tail::new(path.to_path_buf(), place, slot, at_end));
+    }
+
+    /// Files that were renamed while nobody looked, and what is left in them: they come first.
+    pub(crate) fn rescue(&mut self, found: &BTreeMap<FileId, PathBuf>, at_end: AtEnd) {
+        let mut rescued = Vec::new();
+        self.known.retain(|slot, place| {
+            let path = found.iter().find(|(id, _)| id.is_same(&place.id)).map(|(_, path)| path);
+            let Some(path) = path.filter(|path| has_more(path, place)) else { return true };
+            rescued.push(Tail::departed(path.clone(), *place, *slot, at_end));
+            false
+        });
+        self.files.splice(0..0, rescued);
+    }
+
+    /// Whether places wait for their files.
+    pub(crate) fn has_unseen(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Reads one chunk of the first file that has something new.
+    ///
+    /// # Errors
+    /// The stream refuses records; their place was not moved.
+    pub(crate) fn turn(
+        &mut self,
+        fds: &Arc<FdBudget>,
+        buffer: &mut [u8],
+        notify: Notify<'_>,
+    ) -> Result<Turn, Failure> {
+        let mut at = 0;
+        let mut waits = false;
+        while let Some(tail) = self.files.get_mut(at) {
+            let path = tail.path().to_path_buf();
+            let look = tail.look(fds, buffer, &mut |notice| notify(describe(&path, &notice)));
+            match look {
+                Ok(Look::Bytes(got, rest)) => {
+                    if append(&self.stream, self.limits, tail, &buffer[..got], rest, notify)? {
+                        return Ok(Turn::Progress);
+                    }
+                    waits = true;
+                }
+                Ok(Look::Nothing) => waits = true,
+                Ok(Look::Finished) => {
+                    self.let_go(at);
+                    continue;
+                }
+                Err(error) if tail.is_followed() => {
+                    tail.complain_once(&error, notify);
+                    waits = true;
+                }
+                Err(error) => {
+                    let path = path.display();
+                    return Err(Failure::wrong(format!("{path}: the file cannot be read: {error}")).help(
+                        "give pq the right to read it, then run it again: it goes on where it stopped",
+                    ));
+                }
+            }
+            at += 1;
+        }
+        Ok(if waits { Turn::Idle } else { Turn::Finished })
+    }
+
+    fn let_go(&mut self, at: usize) {
+        let tail = self.files.remove(at);
+        let places = if tail.is_followed() { &mut self.known } else { &mut self.kept };
+        places.insert(tail.slot(), tail.place());
+    }
+
+    /// The place of this file in the stream, or its beginning under a free slot.
+    fn take_known(&mut self, path: &Path, id: FileId, length: u64) -> (Slot, Place) {
+        for places in [&mut self.known, &mut self.kept] {
+            let known =
+                places.iter().find(|(_, place)| place.id.is_same(&id)).map(|(slot, place)| (*slot, *place));
+            let Some((slot, place)) = known else { continue };
+            places.remove(&slot);
+            let is_same = length >= place.offset
+                && fs::File::open(path).and_then(|file| place.head.is_at(&file)).unwrap_or(false);
+            return (slot, if is_same { Place { id, ..place } } else { beginning(id) });
+        }
+        (self.free_slot(), beginning(id))
+    }
+
+    fn free_slot(&mut self) -> Slot {
+        let is_free = |slot: &Slot| {
+            let is_known = self.known.contains_key(slot) || self.kept.contains_key(slot);
+            !is_known && self.files.iter().all(|file| file.slot() != *slot)
+        };
+        let free = (0..=u32::MAX).map(Slot).find(is_free).unwrap_or(Slot(u32::MAX));
+        if free.0 < SLOTS_KEPT {
+            return free;
+        }
+        self.known.pop_first().map_or(free, |(slot, _)| slot)
+    }
+}
+
+fn beginning(id: FileId) -> Place {
+    Place { id, offset: 0, head: Head::default() }
+}
+
+fn has_more(path: &Path, place: &Place) -> bool {
+    let is_longer = fs::metadata(path).is_ok_and(|meta| meta.len() > place.offset);
+    is_longer && fs::File::open(path).and_then(|file| place.head.is_at(&file)).unwrap_or(false)
+}
+
+/// Appends what the chunk holds; `false` if it holds no whole record, or the stream cannot take it now.
+fn append(
+    stream: &Stream,
+    limits: Limits,
+    tail: &mut Tail,
+    chunk: &[u8],
+    rest: lines::Rest,
+    notify: Notify<'_>,
+) -> Result<bool, Failure> {
+    let mut records: Vec<Record<'_>> = Vec::new();
+    let taken = lines::split(chunk, limits, rest, &mut records);
+    if records.is_empty() {
+        return Ok(false);
+    }
+    let place = match tail.place_after(taken, chunk) {
+        Ok(place) => place,
+        Err(error) => {
+            tail.complain_once(&error, notify);
+            return Ok(false);
+        }
+    };
+    let (producer, value) = (tail.slot().producer(), place.to_string());
+    let tag = Tag::new(producer.as_bytes(), value.as_bytes()).map_err(|error| {
+        Failure::wrong(format!("{}: its place cannot be kept: {error}", tail.path().display()))
+    })?;
+    match stream.append_batch_blocking(&records, Some(tag)) {
+        Ok(_ticket) => {
+            tail.move_to(place);
+            Ok(true)
+        }
+        Err(error) if error.is_retryable() => Ok(false),
+        Err(error) => Err(refused(stream, &error)),
+    }
+}
+
+fn refused(stream: &Stream, error: &AppendError) -> Failure {
+    Failure::wrong(format!("stream `{}`: records cannot be appended: {error}", stream.name()))
+        .help("nothing of the source was skipped: mend the cause and run it again")
+}
+
+fn describe(path: &Path, notice: &Notice) -> String {
+    let path = path.display();
+    match notice {
+        Notice::Truncated => {
+            format!("{path}: the file was cut short or written anew; reading it from its beginning")
+        }
+        Notice::Vanished => format!("{path}: the file was removed before it was read"),
+    }
+}

@@ -1,0 +1,153 @@
+//! Lines of stdin as records. There is no place to keep: what was read is gone from the pipe, so what was read is appended, also when
+//! the program is told to stop in the middle of a line.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use pq::{AppendError, Record, Stream};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::failure::Failure;
+use crate::lines::{self, Limits, Rest};
+
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Ends the reading of stdin from another thread, even while it waits for input.
+#[derive(Debug)]
+pub(crate) struct StdinStop(#[expect(dead_code, reason = "closing it is the signal")] OwnedFd);
+
+/// What is read from.
+#[derive(Debug)]
+pub(crate) struct Stdin {
+    stop: OwnedFd,
+}
+
+/// Why reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All was read.
+    Input,
+    /// It was told to stop.
+    Stopped,
+}
+
+impl Stdin {
+    /// Stdin, and the means to stop reading it: drop that to stop.
+    ///
+    /// # Errors
+    /// No descriptor was left.
+    pub(crate) fn new() -> io::Result<(Self, StdinStop)> {
+        let (stop, stopper) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((Self { stop }, StdinStop(stopper)))
+    }
+
+    /// Appends everything to the stream; `appended` is called after each batch, which need not be durable yet.
+    ///
+    /// # Errors
+    /// Stdin cannot be read, or the stream refuses records: what was appended before stays.
+    pub(crate) fn feed(
+        &self,
+        stream: &Stream,
+        appended: &mut dyn FnMut(pq::Ticket) -> Result<(), Failure>,
+    ) -> Result<Ended, Failure> {
+        let limits = Limits::of(stream.settings());
+        let mut buffer = vec![0; CHUNK_BYTES.max(limits.record_bytes_max.saturating_add(1))];
+        let mut filled = 0;
+        loop {
+            let got = self.read(&mut buffer[filled..])?;
+            let ended = match got {
+                Got::Bytes(n) => {
+                    filled += n;
+                    None
+                }
+                Got::End => Some(Ended::Input),
+                Got::Stop => Some(Ended::Stopped),
+            };
+            let rest = if ended.is_some() { Rest::Take } else { Rest::Keep };
+            let taken = append_all(stream, limits, &buffer[..filled], rest, appended)?;
+            buffer.copy_within(taken..filled, 0);
+            filled -= taken;
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> Result<Got, Failure> {
+        let stdin = io::stdin();
+        loop {
+            let mut fds = [
+                PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(unreadable(error)),
+            }
+            if !fds[1].revents().is_empty() {
+                return Ok(Got::Stop);
+            }
+            // Past std's own buffer: nobody else reads stdin, and what lies in a buffer would be lost at a stop.
+            match rustix::io::read(stdin.as_fd(), &mut *buffer) {
+                Ok(0) => return Ok(Got::End),
+                Ok(n) => return Ok(Got::Bytes(n)),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Err(error) => return Err(unreadable(error)),
+            }
+        }
+    }
+}
+
+enum Got {
+    Bytes(usize),
+    End,
+    Stop,
+}
+
+fn unreadable(error: rustix::io::Errno) -> Failure {
+    Failure::wrong(format!("stdin cannot be read: {error}")).help("what was read before is appended")
+}
+
+fn append_all(
+    stream: &Stream,
+    limits: Limits,
+    bytes: &[u8],
+    rest: Rest,
+    appended: &mut dyn FnMut(pq::Ticket) -> Result<(), Failure>,
+) -> Result<usize, Failure> {
+    let mut taken = 0;
+    loop {
+        let mut records: Vec<Record<'_>> = Vec::new();
+        let step = lines::split(&bytes[taken..], limits, rest, &mut records);
+        if records.is_empty() {
+            return Ok(taken);
+        }
+        appended(append_patiently(stream, &records)?)?;
+        taken += step;
+    }
+}
+
+/// A disk that fails for a while is waited for: the bytes cannot be read a second time.
+fn append_patiently(stream: &Stream, records: &[Record<'_>]) -> Result<pq::Ticket, Failure> {
+    const TRIES_MAX: u32 = 60;
+    let mut last: Option<AppendError> = None;
+    for _ in 0..TRIES_MAX {
+        match stream.append_batch_blocking(records, None) {
+            Ok(ticket) => return Ok(ticket),
+            Err(error) if error.is_retryable() => {
+                last = Some(error);
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            Err(error) => {
+                last = Some(error);
+                break;
+            }
+        }
+    }
+    let reason = last.map_or_else(String::new, |error| error.to_string());
+    Err(Failure::wrong(format!("stream `{}`: records of stdin cannot be appended: {reason}", stream.name()))
+        .help("mend the cause; lines from here on were not taken"))
+}

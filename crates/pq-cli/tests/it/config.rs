@@ -1,0 +1,83 @@
+//! What a person reads when a configuration is wrong.
+
+use crate::support::{Bench, finish, pq, text};
+
+fn error_of(bench: &Bench) -> String {
+    let output = finish(pq().arg("run").arg(bench.path("pipeline.toml")), b"");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(output.stdout.is_empty());
+    text(&output.stderr).replace(&bench.path("").display().to_string(), "DIR/")
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let bench = Bench::new();
+    assert_eq!(
+        error_of(&bench),
+        "pq: error: DIR/pipeline.toml: the configuration cannot be read: No such file or directory (os error 2)\n  \
+         help: give the path of a TOML file; `pq run --help` shows one\n"
+    );
+}
+
+#[test]
+fn the_line_is_shown() {
+    let bench = Bench::new();
+    bench.config("[[sink.file]]\npath = \"out/{strem}.log\"\n");
+    assert_eq!(
+        error_of(&bench),
+        "pq: error: DIR/pipeline.toml:4: field `sink.file.path`: `{strem}` cannot be used here, expected `{stream}`\n  \
+         4 | path = \"out/{strem}.log\"\n    |        ^^^^^^^^^^^^^^^^^\n  \
+         help: for example \"out/{stream}.log\"\n"
+    );
+    bench.config("wake = \"loud\"\n");
+    assert_eq!(
+        error_of(&bench),
+        "pq: error: DIR/pipeline.toml:3: field `queue.wake`: unknown variant `loud`, expected `signal` or `poll`\n  \
+         3 | wake = \"loud\"\n    |        ^^^^^^\n  \
+         help: change the value to one of the kind that is expected\n"
+    );
+}
+
+#[test]
+fn sinks_that_contradict_each_other_are_refused_before_anything_runs() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "x\n");
+    bench.write("in/b.log", "x\n");
+    let source = "[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{stem}\"\n";
+    bench.config(&format!("{source}[[sink.file]]\npath = \"out.log\"\n"));
+    assert_eq!(
+        error_of(&bench),
+        "pq: error: DIR/out.log: the output of stream `a` and of stream `b`\n  \
+         help: put `{stream}` into `path` of [[sink.file]], or give `streams` that match one stream\n"
+    );
+    bench.config(&format!("{source}[[sink.null]]\n[[sink.null]]\n"));
+    assert_eq!(
+        error_of(&bench),
+        "pq: error: stream `a`: two sinks are its consumer `null`\n  \
+         help: give each a `consumer` of its own, or `streams` that do not overlap\n"
+    );
+    bench.config(&format!("{source}[[sink.file]]\npath = \"in/{{stream}}-out.log\"\n"));
+    assert!(error_of(&bench).contains("would read again, for ever"));
+}
+
+#[test]
+fn check_says_so_without_touching_anything() {
+    let bench = Bench::new();
+    bench.config("[[sink.null]]\n");
+    let output = finish(pq().arg("run").arg(bench.path("pipeline.toml")).arg("--check"), b"");
+    assert!(output.status.success());
+    assert!(!bench.path("q").exists());
+}
+
+#[test]
+fn help_and_usage_errors_are_as_people_expect() {
+    for args in [&["--help"][..], &["run", "--help"], &["read", "--help"], &["--version"]] {
+        let output = finish(pq().args(args), b"");
+        assert!(output.status.success() && !output.stdout.is_empty(), "{args:?}");
+    }
+    for args in [&[][..], &["nonsense"], &["run"], &["read", "d", "s", "--from", "0"]] {
+        let output = finish(pq().args(args), b"");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
