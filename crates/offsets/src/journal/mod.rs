@@ -69,6 +69,6 @@ pub struct JournalOptions {
 
 impl Default for JournalOptions {
     fn default() -> Self {
-        Self { compact_ratio: 4, compact_bytes_min: 64 << 10, file_bytes_max: 256 << 20 }
+        Self { compact_ratio: 8, compact_bytes_min: 64 << 10, file_bytes_max: 256 << 20 }
     }
 }
