@@ -10,6 +10,8 @@ impl Core {
     /// Rings the commit timers that are over, and wakes readers that are due by time.
     pub fn run_timers(&self, now: Instant) {
         self.hub.saw(now);
+        // Disarmed first: what is armed from here on rings again.
+        let _ = self.hub.timer.take(now);
         for id in self.hub.take_commit_timers(now) {
             if let Some(stream) = self.stream_of(id) {
                 stream.timer_rang(now);

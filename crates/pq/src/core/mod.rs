@@ -171,3 +171,6 @@ impl std::fmt::Debug for Core {
         f.debug_struct("Core").field("queue", &self.queue).field("phase", &self.phase()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

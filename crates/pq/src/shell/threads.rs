@@ -83,11 +83,12 @@ fn timer(core: &Core, clock: &dyn Clock, stop: &AtomicBool, counted: &Counted) {
     let alarm = &core.hub.timer;
     while !stop.load(Ordering::SeqCst) {
         let now = clock.now();
-        if alarm.take(now) {
-            guarded("timer", || core.run_timers(now));
-        } else {
-            clock.sleep_until(alarm.due(), &alarm.wake);
-            counted.timer_wakes.fetch_add(1, Ordering::Relaxed);
+        match alarm.due() {
+            Some(due) if due <= now => guarded("timer", || core.run_timers(now)),
+            due => {
+                clock.sleep_until(due, &alarm.wake);
+                counted.timer_wakes.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -1,0 +1,129 @@
+//! The catalog's journal: what it remembers, how its bodies look, and that any bytes decode to something or nothing.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use sim_disk::{SimDisk, Survival};
+
+use super::*;
+use crate::GapReason;
+
+const QUEUE: QueueId = QueueId::new(7);
+
+fn open(disk: &SimDisk) -> Catalog {
+    Catalog::open(Arc::new(disk.clone()), QUEUE).unwrap().0
+}
+
+fn create(catalog: &mut Catalog, name: &str) -> Entry {
+    let incarnation = Incarnation::new(u128::from(catalog.state.next_id) + 100);
+    catalog.create(name, incarnation, WallTime::from_nanos(5), &StreamSettings::default()).unwrap()
+}
+
+#[test]
+fn what_is_saved_is_found_after_a_power_cut() {
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    let a = create(&mut catalog, "a");
+    let b = create(&mut catalog, "b");
+    let settings = StreamSettings { segment_age_max: None, ..StreamSettings::default() };
+    catalog.set_settings(b.id, &settings).unwrap();
+    catalog.delete(a.id).unwrap();
+    let again = create(&mut catalog, "a");
+    let gap = Gap { from: Seq::new(3), to: Seq::new(5), reason: GapReason::NotDurable };
+    assert_eq!(catalog.add_losses(b.id, &[gap]).unwrap(), [gap]);
+    assert_eq!(catalog.add_losses(b.id, &[gap]).unwrap(), [], "counted once");
+    let state = catalog.state.clone();
+    drop(catalog);
+
+    let found = open(&disk.power_cut(&Survival::Nothing));
+    assert_eq!(found.state, state);
+    assert_eq!(found.named("a").unwrap().id, again.id);
+    assert_eq!(found.named("b").unwrap().settings, settings);
+    assert_eq!(found.named("b").unwrap().losses, [gap]);
+    assert!(found.entries().any(|entry| entry.id == a.id && entry.deleted));
+    assert_eq!(found.living().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn an_id_is_never_used_again() {
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    let first = create(&mut catalog, "a");
+    catalog.delete(first.id).unwrap();
+    catalog.forget(first.id).unwrap();
+    drop(catalog);
+    let mut catalog = open(&disk.power_cut(&Survival::Nothing));
+    assert!(catalog.entries().next().is_none());
+    assert!(create(&mut catalog, "a").id > first.id);
+}
+
+#[test]
+fn a_failed_save_changes_nothing_in_memory_and_its_id_is_spent() {
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    let first = create(&mut catalog, "a");
+    disk.plan(sim_disk::Fault::forever(sim_disk::On::Any, 1, sim_disk::errno::ENOSPC));
+    let refused = catalog.create("b", Incarnation::new(9), WallTime::EPOCH, &StreamSettings::default());
+    assert!(refused.is_err() && catalog.named("b").is_none());
+    disk.clear_faults();
+    assert_eq!(create(&mut catalog, "c").id.get(), first.id.get() + 2);
+}
+
+/// Bodies written by version 1, for ever.
+#[test]
+fn golden_bodies() {
+    let golden: [(&str, Change); 5] = [
+        ("000000002a00000000000000", Change::NextId { id: 42 }),
+        ("030000000700000000000000", Change::Tombstone { id: 7 }),
+        ("040000000700000000000000", Change::Forget { id: 7 }),
+        (
+            "05000000070000000000000003000000000000000500000000000000\
+             02",
+            Change::Loss { id: 7, from: 3, to: 5, reason: 2 },
+        ),
+        (
+            "01000000010000000000000001000000000000006105000000000000000000000000000000060000000000000000000004\
+             00000000010 0a0b87c64603000000a00000000000a08601002d31010000000003000000000000100000000000000000040000\
+             0000809698000000000000ca9a3b00000000",
+            Change::Create {
+                id: 1,
+                name: "a".to_owned(),
+                incarnation: 5,
+                created_at: 6,
+                settings: (&StreamSettings::default()).into(),
+            },
+        ),
+    ];
+    for (hex, change) in golden.into_iter().take(4) {
+        let bytes = change.encode();
+        assert_eq!(bytes.iter().map(|b| format!("{b:02x}")).collect::<String>(), hex.replace(' ', ""));
+        assert_eq!(Change::decode(&bytes), Some(change));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_decode_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Some(change) = Change::decode(&bytes) {
+            prop_assert_eq!(change.encode(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_cut_body_is_nothing(cut in 0_usize..150) {
+        let entry = Entry {
+            id: StreamId::new(1),
+            name: "name".to_owned(),
+            incarnation: Incarnation::new(2),
+            created_at: WallTime::EPOCH,
+            settings: StreamSettings::default(),
+            deleted: false,
+            losses: Vec::new(),
+        };
+        let bytes = Change::create(&entry).encode();
+        prop_assert_eq!(Change::decode(&bytes).and_then(|c| c.entry()), Some(entry));
+        if cut < bytes.len() {
+            prop_assert_eq!(Change::decode(&bytes[..cut]), None);
+        }
+    }
+}
