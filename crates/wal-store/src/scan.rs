@@ -17,7 +17,7 @@ use crate::recover::collect::{self, Collected, Trust};
 use crate::recover::facts::{Blemish, Reach, RunFact};
 use crate::recover::{conclude, known};
 use crate::{
-    Evidence, Gap, GapReason, OwnedTag, ReadBuffers, ReadError, ReadFrom, ReadLimits, RecoverError,
+    Evidence, Gap, GapReason, Item, OwnedTag, ReadBuffers, ReadError, ReadFrom, ReadLimits, RecoverError,
     RecoveryReport, SegmentInfo, SegmentList, StoreContext,
 };
 
@@ -47,6 +47,8 @@ pub struct ScanReport {
     pub record_count: u64,
     /// Their payload bytes. Only with [`ScanDepth::EveryByte`].
     pub payload_bytes: u64,
+    /// The batches they stand in. Only with [`ScanDepth::EveryByte`].
+    pub batch_count: u64,
     /// Bytes of all segment files.
     pub file_bytes: u64,
     /// The last tag of every producer.
@@ -130,6 +132,7 @@ pub fn scan_read_only(
         findings: Vec::new(),
         record_count: 0,
         payload_bytes: 0,
+        batch_count: 0,
         file_bytes: collected.links.iter().map(|link| link.found.len).sum(),
         tags: recovery.tags,
         classified: recovery.report,
@@ -209,6 +212,8 @@ fn count(ctx: &StoreContext, evidence: &Evidence, report: &mut ScanReport) -> Re
             report.record_count += 1;
             report.payload_bytes += record.payload.len() as u64;
         }
+        let batches = chunk.items.iter().filter_map(Item::run).map(|run| run.batches().count() as u64);
+        report.batch_count += batches.sum::<u64>();
         for gap in chunk.gaps() {
             match report.gaps.last_mut() {
                 Some(last) if (last.to, last.reason) == (gap.from, gap.reason) => last.to = gap.to,
