@@ -79,8 +79,8 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
     let pipeline = Arc::new(Pipeline::new(plan, queue.clone(), Arc::clone(&reporter), on_stdout_closed));
     let progress = (!args.quiet).then(|| Progress::start(queue.clone(), Arc::clone(&reporter)));
     let why = pipeline.ensure(first_streams(&pipeline)).and_then(|()| {
-        let sources = Sources::start(&pipeline, events)?;
-        let why = wait(&pipeline, sources.left, received, has_end);
+        let mut sources = Sources::start(&pipeline, events)?;
+        let why = wait(&pipeline, &mut sources.left, received, has_end);
         sources.stop(received, deadline / 2);
         why
     });
@@ -232,16 +232,15 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure
 /// Waits until all is delivered, or something ends the run.
 fn wait(
     pipeline: &Pipeline,
-    sources: usize,
+    left: &mut usize,
     received: &Receiver<Event>,
     has_end: bool,
 ) -> Result<Why, Failure> {
-    let mut left = sources;
-    while left > 0 || !has_end {
+    while *left > 0 || !has_end {
         match received.recv() {
             Ok(event) => match stops(pipeline, event) {
                 Heard::Stop(why) => return Ok(why),
-                Heard::SourceEnded => left = left.saturating_sub(1),
+                Heard::SourceEnded => *left = left.saturating_sub(1),
             },
             Err(_) => return Err(Failure::new("nothing is left to wait for")),
         }

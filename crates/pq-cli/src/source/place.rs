@@ -84,7 +84,7 @@ impl Head {
 
     /// Whether the file still begins with these bytes.
     pub(crate) fn is_at(&self, file: &File) -> io::Result<bool> {
-        Ok(Self::read(file, self.length)? == *self)
+        Ok(self.length == 0 || Self::read(file, self.length)? == *self)
     }
 }
 
