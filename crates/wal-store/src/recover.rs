@@ -19,6 +19,8 @@
 mod act;
 pub(crate) mod chain;
 pub(crate) mod collect;
+#[cfg(test)]
+mod crash_tests;
 pub(crate) mod facts;
 
 use std::path::PathBuf;

@@ -381,8 +381,6 @@ fn sync() -> impl Strategy<Value = SyncSetting> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
-
     // S03 S04 S11 S13 S14 S15 S19 S20 S22 S23 S26
     #[test]
     fn nothing_durable_is_lost_and_nothing_comes_back(
