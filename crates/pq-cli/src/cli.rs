@@ -45,17 +45,23 @@ A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2
   dir = \"data\"                   # the queue's directory; the only field that must be there
   # The defaults of all streams; each may stand in a [[stream]] too:
   sync = \"each-batch\"            # or \"each-append\", \"every 100ms\", \"on-rotate\", \"never\"
-  segment_bytes_max = \"64MiB\"    segment_age_max = \"1h\"
-  batch_bytes_max = \"10MiB\"      batch_records_max = 100000
-  commit_interval = \"20ms\"       record_bytes_max = \"1MiB\"
+  segment_bytes_max = \"64MiB\"    # a file is rotated before it grows past this,
+  segment_age_max = \"1h\"         # or this long after its creation
+  batch_bytes_max = \"10MiB\"      # a batch is written and synced when it holds this much,
+  batch_records_max = 100000     # or so many records,
+  commit_interval = \"20ms\"       # or after this time
+  record_bytes_max = \"1MiB\"      # a longer line is split
   # The queue's own:
   wake = \"signal\"                # a commit wakes the readers; or \"poll\" with push_back = \"50ms\"
   pool_size = 4                  # sinks at work at the same time
   lanes = 4                      # threads that commit in the background
   fds_max = 64                   # open files and sockets; default: what `ulimit -n` allows, less a margin
-  buffer_bytes_max = \"64MiB\"     turn_bytes_max = \"1MiB\"
-  cursor_save_interval = \"200ms\" stop_deadline = \"10s\"
-  backoff_first = \"100ms\"        backoff_max = \"30s\"
+  buffer_bytes_max = \"64MiB\"     # memory for records that are not written yet
+  turn_bytes_max = \"1MiB\"        # what a sink gets before another one has its turn
+  cursor_save_interval = \"200ms\" # what a crash delivers again, except to files
+  backoff_first = \"100ms\"        # the wait after a failure, doubled up to
+  backoff_max = \"30s\"
+  stop_deadline = \"10s\"          # how long a stop may take
 
   [[stream]]                     # only for streams with settings of their own, or without a source
   name = \"app-{n}\"               # with `count`: app-1, app-2, ...
