@@ -82,9 +82,9 @@ impl Catalog {
     ///
     /// # Errors
     /// The disk, or a later version's file.
-    pub(crate) fn read_only(disk: &Arc<dyn Disk>, queue: QueueId) -> Result<Self, JournalError> {
-        let (bodies, _) = Journal::read_only(&**disk, "catalog", JournalKind::CATALOG, queue)?;
-        Ok(Self { journal: None, state: State::of(&bodies).0 })
+    pub(crate) fn look(disk: &Arc<dyn Disk>, queue: QueueId) -> Result<(Self, JournalReport), JournalError> {
+        let (bodies, report) = Journal::read_only(&**disk, "catalog", JournalKind::CATALOG, queue)?;
+        Ok((Self { journal: None, state: State::of(&bodies).0 }, report))
     }
 
     /// All entries, deleted ones too, by id.

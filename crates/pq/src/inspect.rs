@@ -1,14 +1,74 @@
 //! Looking at a queue without owning it: beside a live owner, without its lock, changing nothing.
+//!
+//! ```text
+//!   queue.meta ─> catalog ─> cursors ─┬─ streams(): what there is
+//!                                     ├─ read():    records, up to what is there at each call
+//!                                     └─ verify():  every byte
+//! ```
+//!
+//! What the owner is just writing is "not yet there", and what it retires meanwhile is passed over: neither is damage. Everything is
+//! read anew by each call.
 
+mod reader;
+mod verify;
+
+use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
+use disk::{Disk, DiskError, FdBudget, FdLimit, FileCache, OsDisk};
+use offsets::Offsets;
+use offsets::journal::JournalError;
 use serde::Serialize;
+use thiserror::Error;
+use wal_format::{QueueId, Seq, StreamId, StreamIdentity};
+use wal_store::{
+    NoEvents, RecoverError, Room, ScanDepth, ScanReport, StoreContext, scan_read_only, segment_path,
+};
 
-use crate::{Delivery, Gap, OpenError, ReadError, Seq};
+use crate::catalog::{Catalog, Entry};
+use crate::core::{evidence_of, stream_dir};
+use crate::meta::{self, Found};
+use crate::options::fds_default;
+use crate::{Gap, OpenError};
+
+pub use reader::InspectReader;
+pub use verify::{StreamCheck, VerifyReport};
+
+/// A queue could not be looked at.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// A file or directory could not be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The catalog could not be read.
+    #[error("catalog: {0}")]
+    Catalog(#[from] JournalError),
+    /// The cursors could not be read.
+    #[error("cursors: {0}")]
+    Cursors(#[from] offsets::OpenError),
+    /// A stream's segments could not be looked through.
+    #[error(transparent)]
+    Scan(#[from] RecoverError),
+    /// A segment could not be read.
+    #[error(transparent)]
+    Read(#[from] wal_store::ReadError),
+    /// There is no stream of that name.
+    #[error("there is no stream {name:?}")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+}
 
 /// A queue, seen from outside.
 #[derive(Debug)]
-pub struct Inspection {}
+pub struct Inspection {
+    disk: Arc<dyn Disk>,
+    files: Arc<FileCache>,
+    queue: QueueId,
+}
 
 /// A stream, seen from outside.
 #[derive(Debug, Clone, Serialize)]
@@ -20,12 +80,14 @@ pub struct StreamInfo {
     pub first: u64,
     /// End of what can be read.
     pub end: u64,
-    /// What is proven durable.
+    /// The durable end as saved last; a live owner may be ahead of it.
     pub durable_end: u64,
     /// Segments that exist.
     pub segments: Vec<SegmentInfo>,
     /// Bytes of all segments.
     pub bytes: u64,
+    /// Records known to be lost.
+    pub lost_records: u64,
     /// Its consumers.
     pub consumers: Vec<ConsumerInfo>,
 }
@@ -40,7 +102,7 @@ pub struct SegmentInfo {
     pub first: u64,
     /// Its end.
     pub end: u64,
-    /// Its bytes.
+    /// Bytes of its file.
     pub bytes: u64,
 }
 
@@ -52,60 +114,8 @@ pub struct ConsumerInfo {
     pub name: String,
     /// Its saved cursor.
     pub cursor: u64,
-    /// Records it did not acknowledge.
+    /// Records above it.
     pub lag_records: u64,
-}
-
-/// What a check of every byte found.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct VerifyReport {
-    /// By stream.
-    pub streams: Vec<StreamCheck>,
-    /// What was noticed about metadata and cursors, in words.
-    pub notes: Vec<String>,
-}
-
-impl VerifyReport {
-    /// Whether anything is damaged.
-    #[must_use]
-    pub fn is_damaged(&self) -> bool {
-        todo!()
-    }
-}
-
-/// What a check of a stream found.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct StreamCheck {
-    /// Its name.
-    pub name: String,
-    /// Records that are whole.
-    pub records_count: u64,
-    /// Batches that are whole.
-    pub batches_count: u64,
-    /// Bytes looked at.
-    pub bytes: u64,
-    /// Bytes behind the end that a crash left; no damage.
-    pub torn_bytes: u64,
-    /// Seqs that are lost, as (from, to, reason).
-    pub lost: Vec<(u64, u64, String)>,
-    /// Damage found, in words, with file and offset.
-    pub damage: Vec<String>,
-}
-
-/// Reads a stream from outside, from a seq on, up to what was there at each call.
-#[derive(Debug)]
-pub struct InspectReader {}
-
-impl InspectReader {
-    /// The next records; `None` if there are no more for now.
-    ///
-    /// # Errors
-    /// The file could not be read.
-    pub fn next(&mut self) -> Result<Option<Delivery>, ReadError> {
-        todo!()
-    }
 }
 
 impl Inspection {
@@ -113,35 +123,133 @@ impl Inspection {
     ///
     /// # Errors
     /// There is no queue, or its metadata cannot be read.
-    pub fn open(_dir: impl AsRef<Path>) -> Result<Self, OpenError> {
-        todo!()
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(OsDisk::open(dir.as_ref())?))
     }
+
+    /// [`Inspection::open`] on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As for `open`.
+    pub fn open_on(disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
+        let queue = match meta::find(&*disk)? {
+            Found::Id(queue) | Found::Rebuilt(queue) => queue,
+            Found::Nothing => return Err(OpenError::NotAQueue),
+            Found::Lost => return Err(OpenError::Lost),
+            Found::Version(path) => return Err(OpenError::Version { path }),
+        };
+        let reserved = NonZeroUsize::MIN.get();
+        let files = FileCache::new(FdBudget::new(FdLimit { total: fds_default(), reserved }));
+        Ok(Self { disk, files, queue })
+    }
+
     /// Its streams, in the order of names.
     ///
     /// # Errors
-    /// The directory could not be read.
-    pub fn streams(&self) -> Result<Vec<StreamInfo>, ReadError> {
-        todo!()
+    /// Something could not be read.
+    pub fn streams(&self) -> Result<Vec<StreamInfo>, InspectError> {
+        let catalog = self.catalog()?;
+        catalog.living().map(|entry| self.stream_info(entry)).collect()
     }
+
     /// Reads a stream from a seq on (the oldest kept if that is above it).
     ///
     /// # Errors
     /// There is no such stream.
-    pub fn read(&self, _stream: &str, _from: Seq) -> Result<InspectReader, ReadError> {
-        todo!()
+    pub fn read(&self, stream: &str, from: Seq) -> Result<InspectReader, InspectError> {
+        let entry = self.entry(stream)?;
+        let context = self.context(entry.id, &entry);
+        Ok(InspectReader::new(Arc::clone(&self.disk), self.queue, context, from))
     }
+
     /// Checks every byte of every stream.
     ///
     /// # Errors
     /// The check could not run; damage is no error.
-    pub fn verify(&self) -> Result<VerifyReport, ReadError> {
-        todo!()
+    pub fn verify(&self) -> Result<VerifyReport, InspectError> {
+        let (_, found) = Catalog::look(&self.disk, self.queue)?;
+        let mut notes: Vec<String> = damage_of(&found).collect();
+        let (_, found) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
+        notes.extend(damage_of(&found.journal));
+        let catalog = self.catalog()?;
+        let checks = catalog.living().map(|entry| verify::check(self, entry));
+        Ok(VerifyReport { streams: checks.collect::<Result<_, _>>()?, notes })
     }
-    /// Known gaps of a stream.
+
+    /// Known losses of a stream, those the owner remembers.
     ///
     /// # Errors
     /// There is no such stream.
-    pub fn gaps(&self, _stream: &str) -> Result<Vec<Gap>, ReadError> {
-        todo!()
+    pub fn gaps(&self, stream: &str) -> Result<Vec<Gap>, InspectError> {
+        Ok(self.entry(stream)?.losses)
     }
+
+    fn catalog(&self) -> Result<Catalog, InspectError> {
+        Ok(Catalog::look(&self.disk, self.queue)?.0)
+    }
+
+    fn entry(&self, stream: &str) -> Result<Entry, InspectError> {
+        let missing = || InspectError::NotFound { name: stream.to_owned() };
+        self.catalog()?.named(stream).cloned().ok_or_else(missing)
+    }
+
+    fn stream_info(&self, entry: &Entry) -> Result<StreamInfo, InspectError> {
+        let (scan, cursors) = self.scan(entry, ScanDepth::Ends)?;
+        let dir = stream_dir(entry.id);
+        let end = scan.end.get();
+        let segment = |s: &wal_store::SegmentInfo| SegmentInfo {
+            id: s.id.get(),
+            first: s.first_seq.get(),
+            end: s.end_seq.get(),
+            // Retired between the scan and here: gone.
+            bytes: self.disk.stat(&segment_path(&dir, s.id)).map_or(0, |stat| stat.len),
+        };
+        let consumer = |c: &offsets::ConsumerEntry| ConsumerInfo {
+            name: c.name.clone(),
+            cursor: c.cursor.get(),
+            lag_records: c.cursor.distance_to(scan.end),
+        };
+        Ok(StreamInfo {
+            name: entry.name.clone(),
+            first: scan.segments.first().map_or(end, |s| s.first_seq.get()),
+            end,
+            durable_end: cursors.durable_end(entry.id).map_or(1, |durable| durable.end.get()),
+            segments: scan.segments.iter().map(segment).collect(),
+            bytes: scan.file_bytes,
+            lost_records: entry.losses.iter().map(Gap::count).sum(),
+            consumers: cursors.consumers_of(entry.id).map(consumer).collect(),
+        })
+    }
+
+    /// A scan, and the cursors as they were after it: what lies below their floor was retired meanwhile, and is no gap.
+    fn scan(&self, entry: &Entry, depth: ScanDepth) -> Result<(ScanReport, Offsets), InspectError> {
+        let before = self.cursors()?;
+        let context = self.context(entry.id, entry);
+        let mut scan = scan_read_only(&context, &evidence_of(&before, entry.id, None), depth)?;
+        let after = self.cursors()?;
+        if let Some(floor) = after.floor(entry.id) {
+            scan.gaps.retain(|gap| gap.to > floor.seq);
+        }
+        Ok((scan, after))
+    }
+
+    fn cursors(&self) -> Result<Offsets, InspectError> {
+        Ok(Offsets::read_only(Arc::clone(&self.disk), self.queue)?.0)
+    }
+
+    fn context(&self, id: StreamId, entry: &Entry) -> StoreContext {
+        StoreContext {
+            disk: Arc::clone(&self.disk),
+            files: Arc::clone(&self.files),
+            room: Arc::new(Room::new(0)),
+            identity: StreamIdentity { queue: self.queue, stream: id, incarnation: entry.incarnation },
+            dir: stream_dir(id),
+            events: Arc::new(NoEvents),
+        }
+    }
+}
+
+fn damage_of(journal: &offsets::journal::JournalReport) -> impl Iterator<Item = String> {
+    let damaged = journal.is_damaged();
+    journal.files.iter().filter(move |_| damaged).map(ToString::to_string)
 }

@@ -38,6 +38,7 @@ use crate::{OpenReport, Options};
 pub(crate) use consumer::{AckDone, ConsumerState};
 pub(crate) use hub::{Hub, LaneJob};
 pub use ids::Seed;
+pub(crate) use open::{evidence_of, stream_dir};
 pub(crate) use stream::StreamState;
 pub(crate) use tick::durable_end_of;
 pub use tick::TickReport;

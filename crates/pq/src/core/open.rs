@@ -186,7 +186,7 @@ impl Opener<'_> {
             dir,
             events: Arc::clone(&ear) as _,
         };
-        let recovery = recover(&context, &evidence(ledger, entry.id, clean)).map_err(|e| e.to_string())?;
+        let recovery = recover(&context, &evidence_of(&ledger.offsets, entry.id, clean)).map_err(|e| e.to_string())?;
         let new = ledger.catalog.add_losses(entry.id, &recovery.gaps).map_err(|e| e.to_string())?;
         told.fill(&recovery, &new);
         let log = Log::open(context, &recovery, entry.settings.clone()).map_err(|e| e.to_string())?;
@@ -209,12 +209,13 @@ fn add_consumers(ledger: &Ledger, stream: &StreamState) {
     }
 }
 
-fn evidence(ledger: &Ledger, stream: StreamId, clean: Option<SegmentId>) -> Evidence {
-    let floor = ledger.offsets.floor(stream);
+/// What the cursors say about a stream before its files are looked at.
+pub(crate) fn evidence_of(offsets: &Offsets, stream: StreamId, clean: Option<SegmentId>) -> Evidence {
+    let floor = offsets.floor(stream);
     Evidence {
         floor: floor.map(|floor| (floor.seq, floor.segment)),
-        durable_end: ledger.offsets.durable_end(stream).map(|end| end.end),
-        cursors_max: ledger.offsets.consumers_of(stream).map(|consumer| consumer.cursor).max(),
+        durable_end: offsets.durable_end(stream).map(|end| end.end),
+        cursors_max: offsets.consumers_of(stream).map(|consumer| consumer.cursor).max(),
         floor_tags: floor.map(|floor| floor.tags.iter().map(tag_of).collect()).unwrap_or_default(),
         clean,
     }
