@@ -208,12 +208,6 @@ impl Segment {
         self
     }
 
-    /// Flips one bit of the file.
-    pub(crate) fn flip(mut self, bit: usize) -> Self {
-        self.bytes[bit / 8] ^= 1 << (bit % 8);
-        self
-    }
-
     /// Zeros a range of the file.
     pub(crate) fn zero(mut self, range: Range<usize>) -> Self {
         self.bytes[range].fill(0);

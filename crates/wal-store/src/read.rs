@@ -16,6 +16,7 @@ mod buffers;
 mod chunk;
 mod fill;
 mod mend;
+mod search;
 
 use disk::{DiskError, ErrorClass, OpenMode};
 use wal_format::{BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentId, Seq};

@@ -4,6 +4,8 @@
 //! gone comes back, no seq shows two payloads, no gap and no quarantine without damage, and recovering again decides the
 //! same. With one flipped bit somewhere: at most one record is missing, in a gap of exactly its seq.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers stop the test")]
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use proptest::prelude::*;
 use sim_disk::{Fault, Moment, On, SimDisk, Survival, errno};
 use wal_format::{Incarnation, Instant, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity, WallTime};
 use wal_store::{
-    Evidence, GapReason, Level, Log, NoEvents, QUARANTINE_DIR, ReadBuffers, ReadFrom, ReadLimits, Recovery, Room,
-    SegmentList, Settings, StoreContext, SyncSetting, Ticket, Want, recover,
+    Evidence, GapReason, Level, Log, NoEvents, QUARANTINE_DIR, ReadBuffers, ReadFrom, ReadLimits, Recovery,
+    Room, SegmentList, Settings, StoreContext, SyncSetting, Ticket, Want, recover,
 };
 
 const DIR: &str = "streams/0000000000000003";
@@ -236,7 +238,10 @@ impl World {
             assert_eq!(self.appended.get(uid), Some(seq), "seq {seq} was never appended so");
         }
         let next = recovery.next_seq.get();
-        assert!(self.held.keys().all(|seq| *seq < next) && self.saved.cursor <= next, "a seq would be used again");
+        assert!(
+            self.held.keys().all(|seq| *seq < next) && self.saved.cursor <= next,
+            "a seq would be used again"
+        );
         let kept: HashSet<u64> = shown.values().copied().collect();
         let gone = self.appended.iter().filter(|(uid, seq)| **seq >= floor && !kept.contains(uid));
         self.voided.extend(gone.map(|(uid, _)| *uid));
@@ -342,8 +347,12 @@ impl World {
     }
 
     fn flip(&mut self, seed: u64) {
-        let files: Vec<PathBuf> =
-            self.disk.files().into_iter().filter(|path| path.starts_with(DIR) && !self.disk.read(path).is_empty()).collect();
+        let files: Vec<PathBuf> = self
+            .disk
+            .files()
+            .into_iter()
+            .filter(|path| path.starts_with(DIR) && !self.disk.read(path).is_empty())
+            .collect();
         if self.flipped || files.is_empty() {
             return;
         }

@@ -58,7 +58,11 @@ fn a_power_cut_in_any_call_of_a_recovery_and_of_the_next_one_changes_nothing() {
                 let (recovery, again) = outcome(&disk, &evidence);
                 assert_eq!((&recovery.segments, recovery.next_seq), (&expected.segments, expected.next_seq));
                 assert_eq!((&recovery.gaps, recovery.predecessor), (&expected.gaps, expected.predecessor));
-                assert_eq!((again.records, again.gaps), (seen.records.clone(), seen.gaps.clone()), "call {call}");
+                assert_eq!(
+                    (again.records, again.gaps),
+                    (seen.records.clone(), seen.gaps.clone()),
+                    "call {call}"
+                );
                 interrupted += 1;
             }
         }
@@ -147,7 +151,9 @@ fn lengths_and_counts_of_any_value_are_a_gap_or_nothing() {
 fn the_end_of_a_preallocated_or_recycled_file_is_found_by_its_content() {
     let old = Segment::new(1, 1, None).batch(9).batch(9).batch(9);
     let new = Segment::new(8, 40, None).batch(1);
-    for (what, behind) in [("zeros", vec![0; 100_000]), ("old batches", old.bytes[new.bytes.len()..].to_vec())] {
+    for (what, behind) in
+        [("zeros", vec![0; 100_000]), ("old batches", old.bytes[new.bytes.len()..].to_vec())]
+    {
         let disk = new_disk();
         let mut bytes = new.bytes.clone();
         bytes.extend(behind);

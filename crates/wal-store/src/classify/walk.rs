@@ -1,0 +1,264 @@
+//! The walk along the chain: from the oldest file to the newest, q in hand, one arm a row.
+//!
+//! ```text
+//!   at ──keep──> at' : sound batches that stand there and continue q
+//!                 └─ bad: R1 keep, R2 cut, R3 gap (newest) · R4 gap, R11 gap (older) · then again from the next batch
+//! ```
+//!
+//! Invariants: each round of a loop moves q or the offset forward; a gap never reaches beyond D, nor beyond the next
+//! batch that is kept.
+
+use wal_format::{BatchFlags, SEGMENT_HEADER_BYTES, Seq};
+
+use super::{Kept, Known, Piece, Row, Verdict, first_seq};
+use crate::read::{Gap, GapReason};
+use crate::recover::chain::Role;
+use crate::recover::facts::{RunFact, merge_tags};
+
+/// The state of one walk.
+pub(super) struct Walk<'a> {
+    pub(super) known: Known,
+    /// D + 1.
+    pub(super) proven: Seq,
+    pub(super) q: Seq,
+    /// The files without a header behind all that have one.
+    pub(super) tail: &'a [&'a Piece],
+    pub(super) verdict: Verdict,
+}
+
+/// How far one file is read.
+#[derive(Clone, Copy)]
+struct Bounds {
+    end: u64,
+    seq_end: Option<Seq>,
+}
+
+impl Bounds {
+    const NONE: Self = Self { end: u64::MAX, seq_end: None };
+
+    /// Whether this run is sound and lies inside.
+    fn hold(&self, run: &RunFact) -> bool {
+        run.is_sound() && run.end <= self.end
+    }
+}
+
+impl Walk<'_> {
+    fn row(&mut self, row: Row, piece: &Piece) {
+        self.verdict.rows.push((row, piece.link.id()));
+    }
+
+    /// A gap from q to `to`, cut at the floor.
+    fn gap(&mut self, to: Seq) {
+        let from = self.q.max(self.known.floor);
+        if to > from {
+            match self.verdict.gaps.last_mut() {
+                Some(gap) if gap.to == from => gap.to = to,
+                _ => self.verdict.gaps.push(Gap { from, to, reason: GapReason::Lost }),
+            }
+        }
+        self.q = self.q.max(to);
+    }
+
+    pub(super) fn inside(&mut self, piece: &Piece, next: Option<&Piece>) {
+        let first_seq = self.q;
+        if piece.runs.is_none() && end_before(self.known, piece, self.q) > self.q {
+            self.row(Row::R11, piece);
+            self.gap(end_before(self.known, piece, self.q));
+        }
+        // What is missing in front of its first batch is missing in a file without a header.
+        let gaps = self.verdict.gaps.len()
+            - usize::from(self.verdict.gaps.last().is_some_and(|gap| gap.to == self.q));
+        let end_offset = match (&piece.runs, next) {
+            (None, Some(next)) => self.trusted(piece, next),
+            (runs, Some(next)) => self.older(piece, runs.as_deref().unwrap_or_default(), next),
+            (runs, None) => self.newest(piece, runs.as_deref().unwrap_or_default()),
+        };
+        if piece.link.role == Role::HeadlessInside {
+            self.row(Row::R6, piece);
+            if self.verdict.gaps.len() > gaps {
+                self.verdict.quarantine.push(piece.link.id());
+            }
+        }
+        let kept = Kept { id: piece.link.id(), first_seq, end_seq: self.q, end_offset };
+        self.verdict.kept.push(kept);
+    }
+
+    /// An older segment whose end its successor names: not read. What is damaged inside is found by its readers.
+    fn trusted(&mut self, piece: &Piece, next: &Piece) -> u64 {
+        self.q = self.q.max(end_before(self.known, next, self.q));
+        piece.link.named_end.unwrap_or(SEGMENT_HEADER_BYTES as u64)
+    }
+
+    /// A segment with a newer one behind it.
+    fn older(&mut self, piece: &Piece, runs: &[RunFact], next: &Piece) -> u64 {
+        let named = piece.link.named_end;
+        let seq_end = if named.is_some() { None } else { first_seq(self.known, next) };
+        let bounds = Bounds { end: named.unwrap_or(u64::MAX), seq_end };
+        let mut at = SEGMENT_HEADER_BYTES as u64;
+        loop {
+            at = self.keep(piece, runs, at, bounds);
+            if at >= bounds.end || seq_end.is_some_and(|end| self.q >= end) {
+                break;
+            }
+            // R4: damage before the end its successor recorded.
+            let further = runs.iter().filter(|run| run.start >= at && run.end_seq > self.q);
+            let further = further.filter(|run| bounds.hold(run) || !run.is_sound());
+            let further = further.filter(|run| bounds.seq_end.is_none_or(|end| run.first < end));
+            match further.min_by_key(|run| run.first) {
+                Some(run) if run.is_sound() || run.first > self.q => {
+                    self.row(Row::R4, piece);
+                    self.gap(run.first);
+                    at = run.start;
+                }
+                Some(run) => {
+                    self.row(Row::R4, piece);
+                    self.keep_damaged(run);
+                    at = run.end;
+                }
+                None => break,
+            }
+        }
+        let end = end_before(self.known, next, self.q);
+        if end > self.q {
+            // R11, or R4 without anything behind.
+            self.row(if at >= bounds.end { Row::R11 } else { Row::R4 }, piece);
+            self.gap(end);
+        }
+        named.unwrap_or(at)
+    }
+
+    /// The newest segment with a header.
+    fn newest(&mut self, piece: &Piece, runs: &[RunFact]) -> u64 {
+        let at = self.follow(piece, runs);
+        if at == SEGMENT_HEADER_BYTES as u64 {
+            self.row(Row::R10, piece);
+        }
+        at
+    }
+
+    /// A file without a header behind all that have one (R5).
+    pub(super) fn tail(&mut self, piece: &Piece) {
+        let first_seq = self.q;
+        self.row(Row::R5, piece);
+        let (rows, torn_bytes) = (self.verdict.rows.len(), self.verdict.torn_bytes);
+        let end_offset = self.follow(piece, piece.runs.as_deref().unwrap_or_default());
+        if self.q > first_seq {
+            self.verdict.kept.push(Kept { id: piece.link.id(), first_seq, end_seq: self.q, end_offset });
+        } else {
+            // None at q: void, and what was found behind is nobody's torn tail.
+            self.verdict.rows.truncate(rows);
+            self.verdict.torn_bytes = torn_bytes;
+            self.verdict.void.push(piece.link.id());
+        }
+    }
+
+    /// Follows a file that nothing bounds to its logical end.
+    fn follow(&mut self, piece: &Piece, runs: &[RunFact]) -> u64 {
+        let entry = self.q;
+        let mut at = SEGMENT_HEADER_BYTES as u64;
+        loop {
+            at = self.keep(piece, runs, at, Bounds::NONE);
+            let durable = self.proven > self.q;
+            let bad = runs.iter().find(|run| run.start >= at && !run.is_sound() && run.continues(self.q));
+            let bad = bad.filter(|run| run.start == at || durable);
+            let sound = runs.iter().filter(|run| run.is_sound() && run.start >= at && run.end_seq > self.q);
+            let next = sound.min_by_key(|run| run.first);
+            if self.is_in_tail_behind(piece, next) {
+                return at;
+            }
+            match (bad, next) {
+                // R3: it was durable, or one flipped bit explains it: damaged, not torn.
+                (Some(run), _) if durable || run.is_one_flip() => {
+                    self.row(Row::R3, piece);
+                    self.keep_damaged(run);
+                    at = run.end;
+                }
+                (_, Some(run)) if durable => {
+                    self.row(Row::R3, piece);
+                    self.gap(run.first.min(self.proven));
+                    at = run.start;
+                }
+                (_, None) if durable && (piece.link.role == Role::Linked || self.q > entry) => {
+                    self.row(Row::R3, piece);
+                    self.gap(self.proven);
+                    return at;
+                }
+                (None, None) => {
+                    self.row(Row::R1, piece);
+                    return at;
+                }
+                (Some(_), _) | (_, Some(_)) => {
+                    self.row(Row::R2, piece);
+                    let end = runs.iter().map(|run| run.end).max().unwrap_or(at).min(piece.link.found.len);
+                    self.verdict.torn_bytes += end.saturating_sub(at);
+                    return at;
+                }
+            }
+        }
+    }
+
+    /// Whether a newer file without a header goes on at q, at least as early as `next` does.
+    fn is_in_tail_behind(&self, piece: &Piece, next: Option<&RunFact>) -> bool {
+        let behind = self.tail.iter().filter(|tail| tail.link.id() > piece.link.id());
+        let runs = behind.flat_map(|tail| tail.runs.iter().flatten());
+        let first =
+            runs.filter(|run| run.is_sound() && run.end_seq > self.q).map(|run| run.first.max(self.q)).min();
+        first.is_some_and(|first| next.is_none_or(|next| first <= next.first.max(self.q)))
+    }
+
+    /// Keeps sound runs that stand at `at` and continue the stream; returns where they end.
+    ///
+    /// In a file without a header it steps over batches below q: they were kept elsewhere, or are old bytes of the file.
+    fn keep(&mut self, piece: &Piece, runs: &[RunFact], mut at: u64, bounds: Bounds) -> u64 {
+        let headless = piece.link.header_first().is_none();
+        for run in runs.iter().filter(|run| bounds.hold(run)) {
+            if run.start != at || bounds.seq_end.is_some_and(|end| self.q >= end) {
+                continue;
+            }
+            if run.continues(self.q) {
+                self.verdict.tags_complete |= run.start == SEGMENT_HEADER_BYTES as u64;
+                merge_tags(&mut self.verdict.tags, run.tags.clone());
+                (self.q, at) = (run.end_seq, run.end);
+            } else if headless && run.end_seq <= self.q {
+                at = run.end;
+            }
+        }
+        at
+    }
+
+    /// Keeps a damaged batch: what cannot be saved in it is a gap, the rest stays readable.
+    fn keep_damaged(&mut self, run: &RunFact) {
+        for (from, to) in run.damage.iter().flat_map(|damage| damage.lost.iter()) {
+            if *to > self.q {
+                self.q = self.q.max(*from);
+                self.gap(*to);
+            }
+        }
+        self.q = self.q.max(run.end_seq);
+    }
+
+    pub(super) fn finish(mut self) -> Verdict {
+        // Nothing holds what was proven durable.
+        let proven = self.proven;
+        if proven > self.q {
+            self.gap(proven);
+            let q = self.q;
+            if let Some(last) = self.verdict.kept.last_mut() {
+                last.end_seq = q;
+            }
+        }
+        self.verdict.next_seq = self.q.max(proven).get();
+        self.verdict
+    }
+}
+
+/// Where a segment's seqs end if `next` follows: at its first seq, or earlier if its first batch says it skipped some.
+fn end_before(known: Known, next: &Piece, q: Seq) -> Seq {
+    let first = first_seq(known, next).unwrap_or(q);
+    match next.link.found.first_batch {
+        Some(batch) if batch.flags.contains(BatchFlags::SKIPPED) && batch.first_seq == first => {
+            Seq::new(batch.prev_seq.saturating_add(1)).min(first)
+        }
+        _ => first,
+    }
+}
