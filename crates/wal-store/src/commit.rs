@@ -54,6 +54,8 @@ pub(crate) struct Committer {
     /// Tags of batches that are written and not durable.
     unsynced_tags: VecDeque<(Seq, TagSet)>,
     gave_up: Option<CommitError>,
+    /// Whether appends are refused at the moment.
+    paused: bool,
     /// Tickets that waited for the last round.
     waiters: usize,
     spare: Vec<Batch>,
@@ -120,6 +122,7 @@ impl Committer {
             unsynced_prune_at: publish::PRUNE_FROM,
             unsynced_tags: VecDeque::new(),
             gave_up: None,
+            paused: false,
             waiters: 0,
             spare: Vec::new(),
             spare_words: Vec::new(),

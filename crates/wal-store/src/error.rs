@@ -59,14 +59,6 @@ pub enum AppendError {
         /// `batch_records_max`.
         records_max: u32,
     },
-    /// A tag is longer than the format allows.
-    #[error("tag of {bytes} bytes is over the limit of {limit}")]
-    TagTooLarge {
-        /// Bytes of producer and value.
-        bytes: usize,
-        /// The format's limit.
-        limit: usize,
-    },
     /// An `append_batch` without a record.
     #[error("a batch needs at least one record")]
     Empty,

@@ -18,7 +18,8 @@ pub trait Events: Send + Sync {
     fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId);
 }
 
-/// For a log used alone: nobody listens. Blocked waiters then commit for each other.
+/// For a log used alone: nobody listens. Blocked waiters then commit for each other; a future needs somebody who calls
+/// [`Log::commit`](crate::Log::commit).
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoEvents;
 

@@ -191,7 +191,10 @@ impl Committer {
     /// The round's last duties: waiters of a refusal are told, an idle clean file may be closed, the next due time.
     pub(super) fn round_over(&mut self, log: &Shared, end: &RoundEnd) {
         let paused = matches!(end, RoundEnd::GaveUp(_) | RoundEnd::Paused(_));
-        self.set_paused(log, paused);
+        if paused != self.paused {
+            self.paused = paused;
+            set_paused(log, paused);
+        }
         if let RoundEnd::Stalled(error) | RoundEnd::Paused(error) | RoundEnd::GaveUp(error) = end {
             log.stall.set(error);
             let mut words = self.words_in_flight();
@@ -208,15 +211,6 @@ impl Committer {
         }
         let due = self.machine.due().map_or(u64::MAX, |at| at.nanos());
         log.machine_due.store(due, Ordering::Release);
-    }
-
-    fn set_paused(&self, log: &Shared, paused: bool) {
-        let mut tail = lock(&log.tail);
-        tail.state = match tail.state {
-            TailState::Closed => TailState::Closed,
-            _ if paused => TailState::Paused,
-            _ => TailState::Running,
-        };
     }
 
     /// The words of batches that wait for another attempt.
@@ -236,6 +230,16 @@ impl Committer {
     pub(crate) fn gave_up(&self) -> Option<CommitError> {
         self.gave_up.clone()
     }
+}
+
+/// Appends are refused while paused: they would only fill the room.
+fn set_paused(log: &Shared, paused: bool) {
+    let mut tail = lock(&log.tail);
+    tail.state = match tail.state {
+        TailState::Closed => TailState::Closed,
+        _ if paused => TailState::Paused,
+        _ => TailState::Running,
+    };
 }
 
 /// Moves the end of the segment being written, or adds it.

@@ -82,14 +82,14 @@ fn step(model: &mut Model, log: &Log, number: u64, n: u64) {
     for seq in ticket.seq().get()..ticket.end().get() {
         model.payloads.insert(seq, payload.clone());
     }
-    let level = if n % 2 == 0 { Level::Written } else { Level::Durable };
+    let level = if n.is_multiple_of(2) { Level::Written } else { Level::Durable };
     let outcome = ticket.wait(level, at(n));
     if outcome.is_err() {
         model.failed.extend(ticket.seq().get()..ticket.end().get());
     } else if level == Level::Durable || ticket.peek(Level::Durable).is_some() {
         model.durable = ticket.end().get();
     }
-    if n % 5 == 0 {
+    if n.is_multiple_of(5) {
         let _ = log.rotate(at(n));
     }
 }
