@@ -153,8 +153,8 @@ impl Queue {
         self.shell.core.tick(self.shell.now()).map(drop)
     }
 
-    /// Commits what is open, parks readers after their current delivery, saves cursors, writes the clean-stop record. Blocks at most
-    /// about `deadline`. Afterwards every call on any handle is refused.
+    /// Commits what is open, parks readers after their current delivery, saves cursors, writes the clean-stop record. Blocks until
+    /// `deadline`, or a second longer if sinks used it up and the disk has not answered yet. Afterwards every call on any handle is refused.
     ///
     /// # Errors
     /// What was left undone; nothing durable is lost by it.

@@ -105,22 +105,26 @@ impl Stream {
     ) -> Result<Ticket, AppendError> {
         loop {
             let taken = self.state.log.append_batch(records, tag, self.shell.now());
-            let Err(AppendError::Busy { .. }) = &taken else { return self.ticket(taken) };
-            if !self.make_room() {
+            let Err(AppendError::Busy { needed, limit, .. }) = taken else { return self.ticket(taken) };
+            if needed > limit || !self.make_room(needed) {
                 return self.ticket(taken);
             }
         }
     }
 
-    /// Commits this stream, else all: what holds the room is not yet written. `false`: the disk took nothing.
-    fn make_room(&self) -> bool {
-        let used = self.shell.core.room().used();
-        let freed = || self.shell.core.room().used() < used;
-        let commit = |stream: &StreamState| {
-            let _ = stream.log.commit(self.shell.now(), wal_store::Want::Batch);
-            freed()
-        };
-        commit(&self.state) || self.shell.core.all_streams().iter().any(|stream| commit(stream)) || freed()
+    /// Commits this stream, then all: what holds the room is not yet written. `false`: the disk refused.
+    fn make_room(&self, needed: usize) -> bool {
+        let room = self.shell.core.room();
+        let fits = || room.used().saturating_add(needed) <= room.limit();
+        let commit = |stream: &StreamState| stream.log.commit(self.shell.now(), wal_store::Want::Batch).is_ok();
+        let mut took = commit(&self.state);
+        for stream in self.shell.core.all_streams() {
+            if fits() {
+                return true;
+            }
+            took |= commit(&stream);
+        }
+        took || fits()
     }
 
     /// Blocks until everything appended before is durable; says up to where.

@@ -31,6 +31,9 @@ pub(crate) use pool::{Pool, SinkSlot};
 /// How long the last handle's drop waits for what `close` would have done.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long the disk gets at least, once the sinks are parked.
+const DISK_GRACE: Duration = Duration::from_secs(1);
+
 /// An open queue: the core and what drives it. All handles share it; the last one dropped closes it.
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -110,6 +113,8 @@ impl Shell {
         let until = self.clock.now().saturating_add(deadline);
         self.core.begin_close();
         let mut left = self.park(until);
+        // Sinks that used up the time must not cost the records their commit.
+        let until = until.max(self.clock.now().saturating_add(DISK_GRACE));
         // On a thread of its own: a device that hangs must not hold the caller beyond its deadline.
         let (done, result) = crossbeam_channel::bounded(1);
         let (core, clock) = (Arc::clone(&self.core), Arc::clone(&self.clock));
