@@ -14,6 +14,7 @@ pub(crate) use std::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicU32, Ordering},
 };
+#[cfg(all(not(loom), target_os = "linux"))]
 use std::time::Duration;
 
 /// Gives the processor to whoever else may run.

@@ -115,9 +115,10 @@ impl Word {
         None
     }
 
-    /// Whether a thread sleeps here or is about to.
+    /// Whether a thread sleeps here or is about to. It writes, so that it is ordered among the registrations: one that
+    /// comes later finds the gate free.
     pub(crate) fn has_sleepers(&self) -> bool {
-        self.state.load() & SLEEPERS != 0
+        self.state.fetch_or(0) & SLEEPERS != 0
     }
 
     /// Makes one sleeper look again: it may commit now.
