@@ -100,7 +100,17 @@ pub(crate) fn classify(known: Known, pieces: &[Piece]) -> Verdict {
     for piece in &tail {
         walk.tail(piece);
     }
-    walk.finish()
+    let mut verdict = walk.finish();
+    for piece in pieces.iter().filter(|piece| piece.link.role == Role::HeadlessInside) {
+        let behind = inside.iter().find(|inside| inside.link.id() > piece.link.id());
+        let first = behind.and_then(|behind| first_seq(known, behind));
+        if !is_inside(known, piece) && verdict.gaps.iter().any(|gap| Some(gap.to) == first) {
+            // R6: nothing in it can be read, and what is missing stood there.
+            verdict.rows.push((Row::R6, piece.link.id()));
+            verdict.quarantine.push(piece.link.id());
+        }
+    }
+    verdict
 }
 
 /// A file without a header and without a batch at or above the floor is ignored (R6).
@@ -122,9 +132,12 @@ pub(crate) fn first_seq(known: Known, piece: &Piece) -> Option<Seq> {
 
 /// D + 1: the exclusive end of what anything proves durable, over all files.
 fn proven_end(known: Known, pieces: &[Piece]) -> Seq {
-    let runs = pieces.iter().flat_map(|piece| piece.runs.iter().flatten()).filter(|run| run.is_sound());
+    let runs = pieces.iter().flat_map(|piece| piece.runs.iter().flatten()).filter(|run| run.is_whole());
     let named = runs.map(|run| run.durable_end);
     let firsts =
         pieces.iter().filter_map(|piece| piece.link.found.first_batch).map(|batch| batch.durable_seq);
     Seq::new(named.chain(firsts).max().unwrap_or(0)).max(known.durable_end).max(known.floor)
 }
+
+#[cfg(test)]
+mod tests;

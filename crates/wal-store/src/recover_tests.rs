@@ -103,6 +103,23 @@ fn an_undamaged_stream_is_kept_whole_and_only_its_newest_segment_is_read() {
     assert_eq!(disk.count(Op::Write), 3, "recovery writes nothing");
 }
 
+#[test]
+fn opening_reads_heads_and_the_newest_segment_whatever_the_backlog() {
+    let mut segments = vec![Segment::new(1, 1, None).batch(200)];
+    for id in 2..=30 {
+        let last = &segments[id - 2];
+        segments.push(Segment::new(id as u64, last.next, Some(last)).batch(200));
+    }
+    let disk = put(&segments.iter().collect::<Vec<_>>());
+    let newest = segments[29].end_offset();
+    let before = disk.bytes_read();
+    let recovery = recover(&context(&disk), &none()).unwrap();
+    let read = disk.bytes_read() - before;
+    assert_eq!((recovery.next_seq.get(), recovery.report.scanned_count), (6001, 1));
+    assert!(read <= 30 * 5000 + newest, "{read} bytes read to open {} bytes", newest * 30);
+    assert_eq!(disk.count_at(collect::FILE_SITE), 1, "only the newest can be unsynced");
+}
+
 /// S17.
 #[test]
 fn cut_at_every_byte_of_the_last_two_batches_opens_with_the_exact_prefix_and_one_class() {

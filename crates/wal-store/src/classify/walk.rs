@@ -161,8 +161,8 @@ impl Walk<'_> {
             let durable = self.proven > self.q;
             let bad = runs.iter().find(|run| run.start >= at && !run.is_sound() && run.continues(self.q));
             let bad = bad.filter(|run| run.start == at || durable);
-            let sound = runs.iter().filter(|run| run.is_sound() && run.start >= at && run.end_seq > self.q);
-            let next = sound.min_by_key(|run| run.first);
+            let whole = runs.iter().filter(|run| run.is_whole() && run.start >= at && run.end_seq > self.q);
+            let next = whole.min_by_key(|run| run.first);
             if self.is_in_tail_behind(piece, next) {
                 return at;
             }
@@ -202,7 +202,7 @@ impl Walk<'_> {
         let behind = self.tail.iter().filter(|tail| tail.link.id() > piece.link.id());
         let runs = behind.flat_map(|tail| tail.runs.iter().flatten());
         let first =
-            runs.filter(|run| run.is_sound() && run.end_seq > self.q).map(|run| run.first.max(self.q)).min();
+            runs.filter(|run| run.is_whole() && run.end_seq > self.q).map(|run| run.first.max(self.q)).min();
         first.is_some_and(|first| next.is_none_or(|next| first <= next.first.max(self.q)))
     }
 

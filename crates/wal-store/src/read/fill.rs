@@ -33,6 +33,8 @@ pub(super) struct Reading<'a> {
     end: Seq,
     /// Where the next batch begins.
     pub(super) offset: u64,
+    /// Whether `offset` is a hint that was not checked yet.
+    hinted: bool,
     items: Vec<Item>,
 }
 
@@ -90,7 +92,8 @@ impl<'a> Reading<'a> {
         seq: Seq,
         end: Seq,
     ) -> Self {
-        Self { identity, segment, file, seq, end, offset: SEGMENT_HEADER_BYTES as u64, items: Vec::new() }
+        let offset = SEGMENT_HEADER_BYTES as u64;
+        Self { identity, segment, file, seq, end, offset, hinted: false, items: Vec::new() }
     }
 
     pub(super) fn run(
@@ -99,7 +102,7 @@ impl<'a> Reading<'a> {
         limits: ReadLimits,
         buffers: &mut ReadBuffers,
     ) -> Result<Chunk, ReadError> {
-        self.start(hint).map_err(|e| self.failed(e))?;
+        self.hinted = self.start(hint).map_err(|e| self.failed(e))?;
         while self.items.is_empty() && self.seq < self.end {
             if self.offset >= self.segment.end_offset {
                 self.lose(self.end, GapReason::Lost);
@@ -122,6 +125,9 @@ impl<'a> Reading<'a> {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let wanted = limits.bytes_max.max(BATCH_HEADER_BYTES).min(left);
         let mut filled = self.fill(wanted, left, buffers).map_err(|e| self.failed(e))?;
+        if std::mem::take(&mut self.hinted) && !self.check_hint(filled.bytes()).map_err(|e| self.failed(e))? {
+            return Ok(());
+        }
         let mut first = read_batch(&self.identity, filled.bytes()).map(|batch| *batch.header());
         if let Err(DecodeError::NeedMore { bytes: needed }) = first
             && needed <= left

@@ -8,7 +8,7 @@
 //! Invariant: where it stops, no batch in front holds the seq; what stands there is the reader's to verify.
 
 use disk::DiskError;
-use wal_format::{BATCH_HEADER_BYTES, BatchHeader};
+use wal_format::{BATCH_HEADER_BYTES, BatchHeader, SEGMENT_HEADER_BYTES};
 
 use super::Position;
 use super::fill::Reading;
@@ -19,26 +19,35 @@ const SEARCH_BYTES: usize = 64 << 10;
 const HOP_BYTES: usize = 4 << 10;
 
 impl Reading<'_> {
-    /// Moves `offset` to a batch at or in front of `seq`: the hint's if a header that is not beyond `seq` decodes
-    /// there, else by hopping over headers from the first batch on.
-    pub(super) fn start(&mut self, hint: Option<Position>) -> Result<(), DiskError> {
+    /// Moves `offset` to a batch at or in front of `seq`: for now the hint's, or where hopping over headers from the
+    /// first batch on ends. Whether it is the hint's.
+    pub(super) fn start(&mut self, hint: Option<Position>) -> Result<bool, DiskError> {
         if let Some(hint) = hint
             && hint.segment == self.segment.id
             && hint.offset >= self.offset
             && hint.offset < self.segment.end_offset
         {
-            let mut bytes = [0; BATCH_HEADER_BYTES];
-            let got = self.file.read_at(&mut bytes, hint.offset)?;
-            let header = BatchHeader::decode(bytes.get(..got).unwrap_or_default(), &self.identity);
-            if header.is_ok_and(|header| header.first_seq <= self.seq) {
-                self.offset = hint.offset;
-                return Ok(());
-            }
+            self.offset = hint.offset;
+            return Ok(true);
         }
-        if self.seq > self.segment.first_seq { self.search() } else { Ok(()) }
+        self.search().map(|()| false)
     }
 
+    /// Whether a header that is not beyond `seq` stands at the hint; else searches as if there had been no hint.
+    pub(super) fn check_hint(&mut self, bytes: &[u8]) -> Result<bool, DiskError> {
+        let header = BatchHeader::decode(bytes, &self.identity);
+        if header.is_ok_and(|header| header.first_seq <= self.seq) {
+            return Ok(true);
+        }
+        self.offset = SEGMENT_HEADER_BYTES as u64;
+        self.search().map(|()| false)
+    }
+
+    /// Hops from the first batch on, as long as it is in front of the one that holds `seq`.
     fn search(&mut self) -> Result<(), DiskError> {
+        if self.seq <= self.segment.first_seq {
+            return Ok(());
+        }
         let mut window = vec![0; SEARCH_BYTES];
         let mut size = SEARCH_BYTES;
         let mut expected = self.segment.first_seq;

@@ -99,6 +99,11 @@ impl RunFact {
         self.damage.as_ref().is_some_and(|damage| damage.one_flip)
     }
 
+    /// Whether all of it was written: it is sound, or one flipped bit away from it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_sound() || self.is_one_flip()
+    }
+
     /// Whether `seq` is in it, or is one that its first batch says was skipped.
     pub(crate) fn continues(&self, seq: Seq) -> bool {
         let skips_from = self.skipped && self.prev_seq < seq.get();
