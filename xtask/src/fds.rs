@@ -23,10 +23,7 @@ pub(crate) fn run() -> Result<()> {
     let folder = scratch.path();
     write_inputs(folder)?;
     fs::write(folder.join("fill.toml"), config(""))?;
-    fs::write(
-        folder.join("drain.toml"),
-        config("sinks = [ { type = \"file\", path = \"out/{stream}.log\" } ]\n"),
-    )?;
+    fs::write(folder.join("drain.toml"), config("[[sink.file]]\npath = \"out/{stream}.log\"\n"))?;
     let mut found = Vec::new();
     let fill = limited_run(&program, folder, "fill", &mut found)?;
     let segments_before = segments(&folder.join("queue"))?;
@@ -59,10 +56,10 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn config(sinks: &str) -> String {
+fn config(sink: &str) -> String {
     format!(
-        "[queue]\ndir = \"queue\"\n[stream_defaults]\nsegment_bytes_max = \"16 KiB\"\nbatch_bytes_max = \"4 KiB\"\n\
-         [[stream]]\nname = \"{{stem}}\"\nsource = {{ type = \"file\", paths = [\"in/*.log\"] }}\n{sinks}"
+        "[queue]\ndir = \"queue\"\nsegment_bytes_max = \"16 KiB\"\nbatch_bytes_max = \"4 KiB\"\n\
+         [[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{{stem}}\"\n{sink}"
     )
 }
 

@@ -1,6 +1,5 @@
 //! 1,000 caught-up streams, one destination in ten dead: what the program uses of a core while nothing happens.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -47,24 +46,33 @@ pub(crate) fn run() -> Result<()> {
 
 /// One line for every stream; nine of ten take it, the tenth's destination refuses connections.
 fn prepare(folder: &Path, policy: &str) -> Result<()> {
-    let dead = dead_url()?;
     fs::create_dir_all(folder.join("in"))?;
-    let mut text = format!("[queue]\ndir = \"queue\"\nwake = \"{policy}\"\n");
-    if policy == "poll" {
-        text.push_str("push_back = \"1s\"\n");
-    }
     for stream in 0..STREAMS {
-        fs::write(folder.join(format!("in/s{stream}.log")), format!("the only line of {stream}\n"))?;
-        let sink = if stream % DEAD_EVERY == 0 {
-            format!("{{ type = \"http\", url = \"{dead}\" }}")
-        } else {
-            format!("{{ type = \"file\", path = \"out/s{stream}.log\" }}")
-        };
-        write!(
-            text,
-            "[[stream]]\nname = \"s{stream}\"\nsource = {{ type = \"file\", paths = [\"in/s{stream}.log\"] }}\nsinks = [ {sink} ]\n"
-        )?;
+        let fate = if stream % DEAD_EVERY == 0 { "dead" } else { "alive" };
+        fs::write(folder.join(format!("in/{fate}-{stream}.log")), format!("the only line of {stream}\n"))?;
     }
+    let push_back = if policy == "poll" { "push_back = \"1s\"" } else { "" };
+    let text = format!(
+        r#"
+[queue]
+dir = "queue"
+wake = "{policy}"
+{push_back}
+
+[[source.file]]
+paths = ["in/*.log"]
+stream = "{{stem}}"
+
+[[sink.file]]
+streams = ["alive-*"]
+path = "out/{{stream}}.log"
+
+[[sink.http]]
+streams = ["dead-*"]
+url = "{}"
+"#,
+        dead_url()?
+    );
     Ok(fs::write(folder.join("idle.toml"), text)?)
 }
 

@@ -25,19 +25,23 @@ use crate::shell::verdict;
 
 const STREAMS: [&str; 3] = ["a", "b", "c"];
 /// Places inside commit, rotation, cursor save, journal compaction and retirement, and up to which occurrence to draw.
-const POINTS: [(&str, u64); 12] = [
-    ("commit.write:before", 60),
-    ("commit.write:middle", 60),
-    ("commit.batch:before", 60),
-    ("commit.batch:after", 60),
-    ("rotate.segment:before", 8),
-    ("rotate.segment:after", 8),
-    ("commit.directory:before", 8),
-    ("commit.directory:after", 8),
-    ("cursors.save:before", 20),
-    ("cursors.save:after", 20),
-    ("remove:before", 8),
-    ("retire.directory:before", 4),
+const POINTS: [(&str, u64); 16] = [
+    ("write.seg:before", 40),
+    ("write.seg:middle", 40),
+    ("commit.batch:before", 40),
+    ("commit.batch:after", 40),
+    ("create.seg:after", 4),
+    ("segment.dir:before", 4),
+    ("segment.dir:after", 4),
+    ("rotate.file:before", 4),
+    ("rotate.file:after", 4),
+    ("write.cursors:middle", 8),
+    ("cursors.save:before", 8),
+    ("cursors.save:after", 8),
+    ("journal.generation:before", 1),
+    ("remove.seg:before", 4),
+    ("remove.seg:after", 4),
+    ("retire.dir:before", 2),
 ];
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
@@ -111,19 +115,29 @@ enum End {
 
 impl Check<'_> {
     fn write_config(&self) -> Result<()> {
-        let mut text = String::from(
-            "[queue]\ndir = \"queue\"\ncursor_interval = \"20ms\"\nturn_bytes_max = \"64 KiB\"\n\
-             [stream_defaults]\nsegment_bytes_max = \"256 KiB\"\nbatch_bytes_max = \"32 KiB\"\n",
+        let text = format!(
+            r#"
+[queue]
+dir = "queue"
+cursor_save_interval = "20ms"
+turn_bytes_max = "64 KiB"
+segment_bytes_max = "256 KiB"
+batch_bytes_max = "32 KiB"
+
+[[source.file]]
+paths = ["*.in"]
+stream = "{{stem}}"
+
+[[sink.file]]
+path = "{{stream}}.out"
+format = "seq"
+
+[[sink.http]]
+url = "{}"
+body = "lines"
+"#,
+            self.receiver.url()
         );
-        for stream in STREAMS {
-            write!(
-                text,
-                "[[stream]]\nname = \"{stream}\"\n\
-                 source = {{ type = \"file\", paths = [\"{stream}.in\"] }}\n\
-                 sinks = [ {{ type = \"file\", path = \"{stream}.out\", format = \"seq\" }}, {{ type = \"http\", url = \"{}\" }} ]\n",
-                self.receiver.url()
-            )?;
-        }
         Ok(fs::write(self.folder.join("kill.toml"), text)?)
     }
 
