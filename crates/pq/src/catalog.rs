@@ -139,7 +139,11 @@ impl Catalog {
     ///
     /// # Errors
     /// The disk; the old settings stay.
-    pub(crate) fn set_settings(&mut self, id: StreamId, settings: &StreamSettings) -> Result<(), JournalError> {
+    pub(crate) fn set_settings(
+        &mut self,
+        id: StreamId,
+        settings: &StreamSettings,
+    ) -> Result<(), JournalError> {
         self.save(&[Change::Settings { id: id.get(), settings: settings.into() }], SETTINGS)
     }
 

@@ -222,7 +222,9 @@ impl Consumer {
                 return Step::Ended;
             }
             let now = shell.clock.now();
-            let Some(turn) = shell.core.lease_for(&self.stream.state, &self.state, now) else { return Step::Wait };
+            let Some(turn) = shell.core.lease_for(&self.stream.state, &self.state, now) else {
+                return Step::Wait;
+            };
             if !turn.is_at_bound() {
                 return Step::Read(turn);
             }

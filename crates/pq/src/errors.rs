@@ -48,7 +48,10 @@ pub enum OpenError {
     #[error("there is no queue here: no {} was found", crate::meta::META)]
     NotAQueue,
     /// Parts of a queue are here, but nothing that tells which.
-    #[error("{} and every journal are missing or damaged; restore one of them from a copy", crate::meta::META)]
+    #[error(
+        "{} and every journal are missing or damaged; restore one of them from a copy",
+        crate::meta::META
+    )]
     Lost,
     /// A later version wrote this.
     #[error("{}: written by a later version of this program; open it with that", path.display())]

@@ -1,4 +1,48 @@
 //! A persistent queue: durable streams of records, delivered in order until acknowledged.
+//!
+//! ```
+//! use std::time::Duration;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! let queue = pq::Queue::open(dir, pq::Options::default())?;
+//! let orders = queue.stream("orders")?;
+//!
+//! // Never waits for the device; the seq is known at once, the ticket tells when it is safe.
+//! let ticket = orders.append("two coffees")?;
+//! println!("seq {}", ticket.seq());
+//! ticket.wait()?; // or `ticket.await`: now it survives kill -9 and a power cut
+//!
+//! // Each named consumer sees every record in order, at its own pace, across restarts.
+//! let mut kitchen = orders.consumer("kitchen")?;
+//! while let Some(delivery) = kitchen.try_next()? { // or `next().await`, or `next_blocking()`
+//!     for record in delivery.records() {
+//!         println!("{}: {}", record.seq, String::from_utf8_lossy(record.payload));
+//!     }
+//!     kitchen.ack(&delivery)?;
+//! }
+//! drop(kitchen);
+//! queue.close(Duration::from_secs(5))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is a library in your process and a directory on your disk, with one owner at a time. It is not a server, and not a log of several
+//! machines.
+//!
+//! ```text
+//!   Stream::append ─> open batch ─> one write + one fdatasync ─> Ticket resolves ─> readers are woken
+//!                                        segments, append-only        │
+//!   Consumer::next, or a Sink of the reader pool  <─── whole batches ─┘   ack ─> cursor ─> saved ─> segment unlinked
+//! ```
+//!
+//! - [`Queue`], [`Stream`], [`Ticket`]: writing. [`Consumer`], [`Delivery`]: pulling. [`Sink`], [`Attached`]: pushing.
+//! - [`Options`], [`StreamSettings`], [`SinkSettings`]: what can be set; contradictory values are refused by name.
+//! - [`inspect`]: looking at a queue beside its owner. [`core`]: the queue without threads and clock, for simulation.
+//! - [`Clock`], [`ManualClock`]: time as a seam, for your tests too.
+//!
+//! Feature `tokio` (on by default): sinks and the pool that drives them. Everything else needs no runtime; [`Ticket`] and
+//! [`Consumer::next`] are plain futures.
 
 #[cfg(feature = "tokio")]
 mod attached;
@@ -41,7 +85,10 @@ pub use sink::{BoxFuture, BoxSink, DynSink, SendOutcome, Sink, SinkError};
 pub use stats::{ConsumerStats, FdStats, QueueStats, StreamStats};
 pub use stream::Stream;
 pub use ticket::Ticket;
-pub use wal_format::{ConsumerId, Incarnation, Instant, Marks, Now, QueueId, SegmentId, Seq, StreamId, Tag, WallTime};
+pub use wal_format::{
+    ConsumerId, Incarnation, Instant, Marks, Now, QueueId, SegmentId, Seq, StreamId, Tag, WallTime,
+};
 pub use wal_store::{
-    AppendError, CommitError, Ends, Gap, GapReason, Level, OwnedTag, ReadLevel, Record, RecordRef, Run, SyncSetting,
+    AppendError, CommitError, Ends, Gap, GapReason, Level, OwnedTag, ReadLevel, Record, RecordRef, Run,
+    SyncSetting,
 };

@@ -82,7 +82,9 @@ enum Header {
 fn header_of(disk: &dyn Disk, path: &Path, kind: JournalKind) -> Result<Header, DiskError> {
     let file = match disk.open(path, OpenMode::Read) {
         Ok(file) => file,
-        Err(e) if matches!(e.class(), ErrorClass::NotFound | ErrorClass::WrongKind) => return Ok(Header::None),
+        Err(e) if matches!(e.class(), ErrorClass::NotFound | ErrorClass::WrongKind) => {
+            return Ok(Header::None);
+        }
         Err(e) => return Err(e),
     };
     let mut bytes = [0; JOURNAL_HEADER_BYTES];

@@ -101,7 +101,8 @@ impl Options {
             at_least("push_back", push_back)?;
         }
         if self.backoff_max < self.backoff_first {
-            let reason = format!("{:?} is less than backoff_first, {:?}", self.backoff_max, self.backoff_first);
+            let reason =
+                format!("{:?} is less than backoff_first, {:?}", self.backoff_max, self.backoff_first);
             return Err(OptionsError { field: "backoff_max", reason });
         }
         match self.fds_max {
@@ -120,7 +121,9 @@ pub(crate) fn check_stream(settings: &StreamSettings, buffer_bytes_max: u64) -> 
     // Else the largest record allowed could never be taken: `Busy` for ever.
     let needed = wal_format::frame_bytes(settings.record_bytes_max).max(1) as u64;
     if buffer_bytes_max < needed {
-        let reason = format!("{buffer_bytes_max} bytes do not hold one record of record_bytes_max, {needed} bytes as a frame");
+        let reason = format!(
+            "{buffer_bytes_max} bytes do not hold one record of record_bytes_max, {needed} bytes as a frame"
+        );
         return Err(OptionsError { field: "buffer_bytes_max", reason });
     }
     Ok(())
@@ -137,7 +140,10 @@ fn at_least(field: &'static str, value: Duration) -> Result<(), OptionsError> {
     if value >= INTERVAL_MIN {
         return Ok(());
     }
-    Err(OptionsError { field, reason: format!("{value:?} is less than {INTERVAL_MIN:?}: 0 would be a busy loop") })
+    Err(OptionsError {
+        field,
+        reason: format!("{value:?} is less than {INTERVAL_MIN:?}: 0 would be a busy loop"),
+    })
 }
 
 /// Settings of a stream, kept with it. Start from `default` and change what you need.

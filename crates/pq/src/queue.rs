@@ -9,12 +9,12 @@ use disk::{Disk, FdBudget, OsDisk};
 
 use crate::core::{Core, Seed};
 use crate::shell::Shell;
+#[cfg(feature = "tokio")]
+use crate::{AttachError, Attached, Sink, SinkSettings};
 use crate::{
     CloseError, CloseReport, FdStats, OpenError, OpenReport, Options, QueueId, QueueStats, SaveError, Stream,
     StreamError, StreamSettings,
 };
-#[cfg(feature = "tokio")]
-use crate::{AttachError, Attached, Sink, SinkSettings};
 
 /// An open queue. Cheap to clone. Call [`Queue::close`] to learn how it ended; the last handle dropped without it closes too, and
 /// blocks for that.
@@ -30,8 +30,11 @@ impl Queue {
     /// [`OpenError::InUse`] at once if somebody owns it. One damaged stream is no error: see [`Queue::recovery`].
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         options.validate()?;
-        let disk = OsDisk::create(dir.as_ref())?;
-        Self::open_on(Arc::new(disk), options)
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(dir.as_ref())?);
+        #[cfg(feature = "crash-points")]
+        let disk = disk::KillAt::from_env(disk)
+            .map_err(|error| crate::OptionsError { field: "PQ_CRASH", reason: error.to_string() })?;
+        Self::open_on(disk, options)
     }
 
     /// [`Queue::open`] on a disk of the caller's, a simulated one for example.
@@ -130,7 +133,11 @@ impl Queue {
         let counted = &self.shell.counted;
         QueueStats {
             streams: core.all_streams().iter().map(|stream| stream.stats()).collect(),
-            fds: FdStats { used: core.fds().used(), peak: core.fds().peak(), limit: core.fds().limit().total },
+            fds: FdStats {
+                used: core.fds().used(),
+                peak: core.fds().peak(),
+                limit: core.fds().limit().total,
+            },
             buffer_bytes: core.room().used() as u64,
             buffer_bytes_max: core.room().limit() as u64,
             cursor_saves_count: core.saves_count(),

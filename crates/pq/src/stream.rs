@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::core::StreamState;
 use crate::shell::Shell;
 use crate::{
-    AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Gap, OwnedTag,
-    Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
+    AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Gap,
+    OwnedTag, Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
 };
 
 /// A stream. Cheap to clone; all clones are the same stream.
@@ -116,7 +116,8 @@ impl Stream {
     fn make_room(&self, needed: usize) -> bool {
         let room = self.shell.core.room();
         let fits = || room.used().saturating_add(needed) <= room.limit();
-        let commit = |stream: &StreamState| stream.log.commit(self.shell.now(), wal_store::Want::Batch).is_ok();
+        let commit =
+            |stream: &StreamState| stream.log.commit(self.shell.now(), wal_store::Want::Batch).is_ok();
         let mut took = commit(&self.state);
         for stream in self.shell.core.all_streams() {
             if fits() {

@@ -3,8 +3,8 @@
 use wal_format::{Instant, Now, StreamId};
 use wal_store::{CommitError, Progress, Want};
 
-use super::hub::{LaneJob, Listener};
 use super::Core;
+use super::hub::{LaneJob, Listener};
 
 impl Core {
     /// Rings the commit timers that are over, and wakes readers that are due by time.

@@ -22,8 +22,8 @@ use wal_format::{Instant, SegmentId, Seq, StreamId};
 use wal_store::Events;
 
 use crate::clock::{ClockWake, locked};
-use crate::wake::Cell;
 use crate::waits::{Bell, Parking};
+use crate::wake::Cell;
 
 use super::consumer::ConsumerState;
 
@@ -113,7 +113,12 @@ impl Hub {
         f(&mut locked(&self.shelf).cache)
     }
 
-    pub(crate) fn open_stream(&self, listener: &Arc<Listener>, segments: &[(SegmentId, Seq)], open: SegmentId) {
+    pub(crate) fn open_stream(
+        &self,
+        listener: &Arc<Listener>,
+        segments: &[(SegmentId, Seq)],
+        open: SegmentId,
+    ) {
         let mut shelf = locked(&self.shelf);
         shelf.listeners.insert(listener.stream, Arc::clone(listener));
         shelf.cache.open_stream(listener.stream, segments, open);
@@ -207,7 +212,8 @@ impl Hub {
 
     /// Wakes every pull consumer: something ended.
     pub(crate) fn ring_all(&self) {
-        let bells: Vec<_> = self.bells.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let bells: Vec<_> =
+            self.bells.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         bells.iter().for_each(|bell| bell.ring());
         self.ended.ring();
     }
@@ -293,7 +299,10 @@ pub(crate) struct Listener {
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").field("stream", &self.stream).field("cell", &self.cell).finish_non_exhaustive()
+        f.debug_struct("Listener")
+            .field("stream", &self.stream)
+            .field("cell", &self.cell)
+            .finish_non_exhaustive()
     }
 }
 
@@ -343,7 +352,8 @@ impl Listener {
 
     /// The lane is through; whoever asked meanwhile is served at the end of the line.
     pub(crate) fn lane_ends(&self) {
-        if self.lane.compare_exchange(lane::RUNNING, lane::IDLE, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if self.lane.compare_exchange(lane::RUNNING, lane::IDLE, Ordering::AcqRel, Ordering::Acquire).is_err()
+        {
             self.lane.store(lane::QUEUED, Ordering::Release);
             self.hub.push_lane(LaneJob::Stream(self.stream));
         }
@@ -428,6 +438,8 @@ impl Alarm {
 
     /// Whether it rings now; disarms it if so.
     pub(crate) fn take(&self, now: Instant) -> bool {
-        self.due.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |due| (due <= now.nanos()).then_some(u64::MAX)).is_ok()
+        self.due
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |due| (due <= now.nanos()).then_some(u64::MAX))
+            .is_ok()
     }
 }

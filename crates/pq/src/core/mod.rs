@@ -40,8 +40,8 @@ pub(crate) use hub::{Hub, LaneJob};
 pub use ids::Seed;
 pub(crate) use open::{evidence_of, stream_dir};
 pub(crate) use stream::StreamState;
-pub(crate) use tick::durable_end_of;
 pub use tick::TickReport;
+pub(crate) use tick::durable_end_of;
 pub use turns::{Turn, TurnResult};
 
 /// A queue without threads and without a clock.
@@ -169,7 +169,10 @@ impl Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("queue", &self.queue).field("phase", &self.phase()).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("queue", &self.queue)
+            .field("phase", &self.phase())
+            .finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use disk::{Disk, DirEntry, EntryKind, ErrorClass, FdBudget, FdLimit, FileCache, SyncSite};
+use disk::{DirEntry, Disk, EntryKind, ErrorClass, FdBudget, FdLimit, FileCache, SyncSite};
 use offsets::Offsets;
 use scheduler::{Backoff, Cache, Policy};
 use wal_format::{Incarnation, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
@@ -86,9 +86,10 @@ impl Core {
         let mut report = std::mem::take(&mut self.report);
         let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
         report.clean = ledger.offsets.was_clean().is_some();
-        let clean: HashMap<StreamId, SegmentId> = ledger.offsets.was_clean().map_or_else(HashMap::new, |stop| {
-            stop.ends.iter().map(|(stream, end)| (*stream, end.segment)).collect()
-        });
+        let clean: HashMap<StreamId, SegmentId> =
+            ledger.offsets.was_clean().map_or_else(HashMap::new, |stop| {
+                stop.ends.iter().map(|(stream, end)| (*stream, end.segment)).collect()
+            });
         // Before the first write of this run, recovery's among them.
         ledger.offsets.void_clean_stop()?;
         let entries: Vec<Entry> = ledger.catalog.entries().cloned().collect();
@@ -174,8 +175,7 @@ impl Opener<'_> {
         let dir = stream_dir(entry.id);
         // The entry is durable before the directory: a crash in between leaves an entry alone.
         ensure_dir(&**self.disk, &dir, STREAMS_DIR).map_err(|e| e.to_string())?;
-        let identity =
-            StreamIdentity { queue: self.queue, stream: entry.id, incarnation: entry.incarnation };
+        let identity = StreamIdentity { queue: self.queue, stream: entry.id, incarnation: entry.incarnation };
         // The ear needs the readable end, which only the log can tell; nobody commits before both are there.
         let ear = Arc::new(Listener::new(entry.id, Arc::clone(self.hub), Seq::FIRST));
         let context = StoreContext {
@@ -186,7 +186,8 @@ impl Opener<'_> {
             dir,
             events: Arc::clone(&ear) as _,
         };
-        let recovery = recover(&context, &evidence_of(&ledger.offsets, entry.id, clean)).map_err(|e| e.to_string())?;
+        let recovery =
+            recover(&context, &evidence_of(&ledger.offsets, entry.id, clean)).map_err(|e| e.to_string())?;
         let new = ledger.catalog.add_losses(entry.id, &recovery.gaps).map_err(|e| e.to_string())?;
         told.fill(&recovery, &new);
         let log = Log::open(context, &recovery, entry.settings.clone()).map_err(|e| e.to_string())?;
@@ -268,7 +269,8 @@ fn strays(disk: &dyn Disk, ledger: &Ledger, report: &mut OpenReport) -> Result<(
         ControlFlow::Continue(())
     })?;
     disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
-        let known = entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
+        let known =
+            entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
         if !known {
             report.strays.push(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
         }

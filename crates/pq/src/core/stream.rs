@@ -30,12 +30,7 @@ pub(crate) struct StreamState {
 }
 
 impl StreamState {
-    pub(crate) fn new(
-        name: String,
-        log: Log,
-        listener: Arc<Listener>,
-        losses: Vec<Gap>,
-    ) -> Self {
+    pub(crate) fn new(name: String, log: Log, listener: Arc<Listener>, losses: Vec<Gap>) -> Self {
         let identity = log.context().identity;
         let settings = log.settings().clone();
         Self {

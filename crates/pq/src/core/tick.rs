@@ -58,7 +58,11 @@ impl Core {
         if self.hub.saver.is_requested() && self.hub.saver.due().is_none() {
             let ledger = locked(&self.ledger);
             let wait = self.options.cursor_interval.saturating_mul(1 << ledger.failures.min(10)).min(
-                if ledger.failures == 0 { Duration::MAX } else { RETRY_MAX.max(self.options.cursor_interval) },
+                if ledger.failures == 0 {
+                    Duration::MAX
+                } else {
+                    RETRY_MAX.max(self.options.cursor_interval)
+                },
             );
             let due = ledger.last_tick.map_or(now, |last| last.saturating_add(wait));
             drop(ledger);

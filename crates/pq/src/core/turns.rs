@@ -136,7 +136,11 @@ impl Turn {
     ///
     /// # Errors
     /// Nothing was skipped.
-    pub fn read(&mut self, bytes_max: usize, buffers: &mut ReadBuffers) -> Result<Option<Delivery>, ReadError> {
+    pub fn read(
+        &mut self,
+        bytes_max: usize,
+        buffers: &mut ReadBuffers,
+    ) -> Result<Option<Delivery>, ReadError> {
         let Some(lease) = &self.lease else { return Ok(None) };
         let bound = lease.bound.end();
         if self.at >= bound {

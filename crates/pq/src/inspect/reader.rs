@@ -5,9 +5,7 @@ use std::sync::Arc;
 use disk::Disk;
 use offsets::Offsets;
 use wal_format::{QueueId, Seq};
-use wal_store::{
-    ReadBuffers, ReadFrom, ReadLimits, ScanDepth, ScanReport, StoreContext, scan_read_only,
-};
+use wal_store::{ReadBuffers, ReadFrom, ReadLimits, ScanDepth, ScanReport, StoreContext, scan_read_only};
 
 use crate::core::evidence_of;
 use crate::{Delivery, GapReason};
@@ -35,7 +33,10 @@ impl InspectReader {
     ///
     /// # Errors
     /// Something could not be read; nothing is skipped.
-    #[expect(clippy::should_implement_trait, reason = "an iterator that may go on after its end, and may fail")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator that may go on after its end, and may fail"
+    )]
     pub fn next(&mut self) -> Result<Option<Delivery>, InspectError> {
         loop {
             let looked = self.scan.is_some();

@@ -43,7 +43,9 @@ impl Readers {
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         // The receiver lives in `shared`.
         let _ = self.jobs.send(Some(Box::new(job)));
-        if self.shared.idle.load(Ordering::SeqCst) == 0 && self.shared.started.load(Ordering::SeqCst) < self.max {
+        if self.shared.idle.load(Ordering::SeqCst) == 0
+            && self.shared.started.load(Ordering::SeqCst) < self.max
+        {
             // Without another thread the ones there are serve it a little later.
             let _ = self.add();
         }

@@ -224,7 +224,12 @@ impl Worker {
         let slot = locked(&self.shared.sinks).get(&turn.consumer.key).cloned();
         let taken = slot.and_then(|slot| {
             let sink = locked(&slot.inner).sink.take()?;
-            Some(InHand { sink: Some(sink), slot, shared: Arc::clone(&self.shared), core: Arc::clone(&self.core) })
+            Some(InHand {
+                sink: Some(sink),
+                slot,
+                shared: Arc::clone(&self.shared),
+                core: Arc::clone(&self.core),
+            })
         });
         let now = || self.clock.now();
         match taken {
@@ -303,7 +308,10 @@ impl Worker {
                 }
                 SendOutcome::Partial { next, note } => {
                     if next < delivery.first() || next > delivery.next() {
-                        return Err((format!("the sink took up to {next}, which it was not given"), Duration::ZERO));
+                        return Err((
+                            format!("the sink took up to {next}, which it was not given"),
+                            Duration::ZERO,
+                        ));
                     }
                     self.took(in_hand, delivery, next, note.as_deref())?;
                     return if next == delivery.next() {

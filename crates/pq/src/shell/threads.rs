@@ -24,7 +24,11 @@ impl Threads {
     ///
     /// # Errors
     /// One could not be started; the others are stopped.
-    pub(super) fn start(core: &Arc<Core>, clock: &Arc<dyn Clock>, counted: &Arc<Counted>) -> io::Result<Self> {
+    pub(super) fn start(
+        core: &Arc<Core>,
+        clock: &Arc<dyn Clock>,
+        counted: &Arc<Counted>,
+    ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads =
             Self { handles: Vec::new(), lanes_count: core.options().lanes_count, stop: Arc::clone(&stop) };
@@ -48,7 +52,8 @@ impl Threads {
             let (core, clock) = (Arc::clone(core), Arc::clone(clock));
             self.spawn("pq-lane", move || super::lane(&core, &*clock))?;
         }
-        let (of, by, told, count) = (Arc::clone(core), Arc::clone(clock), Arc::clone(stop), Arc::clone(counted));
+        let (of, by, told, count) =
+            (Arc::clone(core), Arc::clone(clock), Arc::clone(stop), Arc::clone(counted));
         self.spawn("pq-timer", move || timer(&of, &*by, &told, &count))?;
         let (of, by, told) = (Arc::clone(core), Arc::clone(clock), Arc::clone(stop));
         self.spawn("pq-saver", move || saver(&of, &*by, &told))

@@ -1,6 +1,9 @@
 //! Open, append, consume, acknowledge, seek, close.
 
-use pq::{AckError, ConsumerSettings, Level, Marks, Options, Queue, Record, Seq, Start, StreamError, StreamSettings, Tag};
+use pq::{
+    AckError, ConsumerSettings, Level, Marks, Options, Queue, Record, Seq, Start, StreamError,
+    StreamSettings, Tag,
+};
 
 use crate::{DEADLINE, simulated, take};
 
@@ -12,7 +15,7 @@ fn what_is_appended_is_delivered_in_order_and_acked_once() {
         assert!(queue.recovery().created);
         let stream = queue.stream("orders").unwrap();
         for n in 0..100_u32 {
-            let _ = stream.append(n.to_string()).unwrap();
+            drop(stream.append(n.to_string()).unwrap());
         }
         assert_eq!(stream.commit_blocking().unwrap(), Seq::new(101));
         let mut consumer = stream.consumer("mailer").unwrap();
@@ -48,7 +51,7 @@ fn a_record_nobody_waits_for_is_committed_and_wakes_its_reader() {
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| take(&mut consumer, 3));
         for word in ["one", "two", "three"] {
-            let _ = writer.append(word).unwrap();
+            drop(writer.append(word).unwrap());
         }
         assert_eq!(reader.join().unwrap(), ["one", "two", "three"]);
     });
@@ -58,7 +61,7 @@ fn a_record_nobody_waits_for_is_committed_and_wakes_its_reader() {
 fn consumers_go_at_their_own_pace_and_each_is_exclusive() {
     let (_, queue) = simulated();
     let stream = queue.stream("s").unwrap();
-    let _ = stream.append("one").unwrap();
+    drop(stream.append("one").unwrap());
     stream.append_durable("two").unwrap();
     let mut a = stream.consumer("a").unwrap();
     let now = ConsumerSettings { start: Start::Now };
@@ -178,7 +181,7 @@ fn every_sync_setting_delivers() {
         let settings = StreamSettings { sync, read_level, ..StreamSettings::default() };
         let stream = queue.stream_with(&index.to_string(), settings).unwrap();
         let mut consumer = stream.consumer("c").unwrap();
-        let _ = stream.append("x").unwrap();
+        drop(stream.append("x").unwrap());
         assert_eq!(take(&mut consumer, 1), ["x"], "{sync:?}");
         let ticket = stream.append("y").unwrap();
         assert_eq!(ticket.level(Level::Durable).wait().unwrap(), Seq::new(2), "{sync:?}");
@@ -237,7 +240,7 @@ fn the_last_handle_dropped_closes_in_order() {
     let (disk, queue) = simulated();
     let stream = queue.stream("s").unwrap();
     drop(queue);
-    let _ = stream.append("one").unwrap();
+    drop(stream.append("one").unwrap());
     drop(stream);
     let queue = Queue::open_on(std::sync::Arc::new(disk), Options::default()).unwrap();
     assert!(queue.recovery().clean);

@@ -1,6 +1,8 @@
 //! The queue as its users see it, on real directories and on a simulated disk. No test sleeps: what must happen meanwhile is held by
 //! a gate of the simulated disk, and what must happen at all is waited for.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests; clippy knows only functions marked as tests")]
+
 mod basics;
 mod inspect;
 mod names;

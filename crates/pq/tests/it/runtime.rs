@@ -75,9 +75,8 @@ fn a_waiting_next_is_woken_by_a_commit_and_by_the_end() {
     let mut consumer = stream.consumer("c").unwrap();
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let (read, appended) = tokio::join!(consumer.next(), async {
-            stream.append_async("one").await.unwrap().await.unwrap()
-        });
+        let (read, appended) =
+            tokio::join!(consumer.next(), async { stream.append_async("one").await.unwrap().await.unwrap() });
         assert_eq!(read.unwrap().unwrap().first(), appended);
         let (end, ()) = tokio::join!(consumer.next(), async { queue.delete_stream("s").unwrap() });
         assert!(end.unwrap().is_none());

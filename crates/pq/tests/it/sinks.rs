@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pq::{BoxSink, Delivery, OnRejected, Options, Queue, SendOutcome, Seq, Sink, SinkError, SinkSettings, StreamError};
+use pq::{
+    BoxSink, Delivery, OnRejected, Options, Queue, SendOutcome, Seq, Sink, SinkError, SinkSettings,
+    StreamError,
+};
 
 use crate::{DEADLINE, simulated};
 
@@ -29,7 +32,10 @@ enum Answer {
 impl Scripted {
     fn new(answers: impl Into<Vec<Answer>>) -> (Self, Arrived) {
         let arrived = Arrived::default();
-        (Self { arrived: Arc::clone(&arrived), answers: answers.into(), started_with: Arc::default() }, arrived)
+        (
+            Self { arrived: Arc::clone(&arrived), answers: answers.into(), started_with: Arc::default() },
+            arrived,
+        )
     }
 
     fn take(&self, delivery: &Delivery, to: Seq) {
@@ -64,7 +70,11 @@ impl Sink for Scripted {
 }
 
 fn fast() -> Options {
-    Options { backoff_first: Duration::from_millis(1), backoff_max: Duration::from_millis(2), ..Options::default() }
+    Options {
+        backoff_first: Duration::from_millis(1),
+        backoff_max: Duration::from_millis(2),
+        ..Options::default()
+    }
 }
 
 fn open(options: Options) -> (sim_disk::SimDisk, Queue) {
@@ -85,7 +95,8 @@ fn append(queue: &Queue, name: &str, count: u64) -> pq::Stream {
 fn a_troubled_sink_gets_everything_in_order() {
     let (_, queue) = open(fast());
     let stream = append(&queue, "s", 10);
-    let script = [Answer::Panic, Answer::Retry, Answer::Part(3), Answer::Throttle, Answer::Part(0), Answer::Panic];
+    let script =
+        [Answer::Panic, Answer::Retry, Answer::Part(3), Answer::Throttle, Answer::Part(0), Answer::Panic];
     let (sink, arrived) = Scripted::new(script);
     let attached = queue.attach(&stream, "c", sink, SinkSettings::default()).unwrap();
     assert!(matches!(stream.consumer("c"), Err(StreamError::InUse { .. })));
@@ -147,7 +158,7 @@ fn a_stop_under_load_loses_and_repeats_nothing() {
         let attached = queue.attach(&stream, "c", sink, SinkSettings::default()).unwrap();
         let before = all.lock().unwrap().len();
         for n in 0..200_u64 {
-            let _ = stream.append(n.to_string()).unwrap();
+            drop(stream.append(n.to_string()).unwrap());
             if n == 100 {
                 let _ = stream.commit_blocking().unwrap();
                 assert!(attached.wait_drained(DEADLINE));

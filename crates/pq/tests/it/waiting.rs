@@ -67,7 +67,7 @@ fn a_close_that_cannot_commit_says_so() {
     let (disk, queue) = simulated();
     let stream = queue.stream("s").unwrap();
     stream.append_durable("one").unwrap();
-    let _ = stream.append("two").unwrap();
+    drop(stream.append("two").unwrap());
     disk.plan(Fault::forever(On::Any, 1, sim_disk::errno::ENOSPC));
     let error = queue.close(DEADLINE).unwrap_err();
     assert!(error.to_string().contains("\"s\""), "{error}");
@@ -83,9 +83,12 @@ fn a_close_that_cannot_commit_says_so() {
 fn a_close_over_a_hanging_device_ends_at_its_deadline() {
     let (disk, queue) = simulated();
     let stream = queue.stream("s").unwrap();
-    let _ = stream.append("one").unwrap();
+    drop(stream.append("one").unwrap());
     let gate = disk.hold(On::Any);
-    assert!(matches!(queue.close(std::time::Duration::from_millis(50)), Err(pq::CloseError::Deadline { .. })));
+    assert!(matches!(
+        queue.close(std::time::Duration::from_millis(50)),
+        Err(pq::CloseError::Deadline { .. })
+    ));
     gate.release();
 }
 
@@ -104,11 +107,11 @@ fn without_room_an_append_is_busy_a_blocking_one_waits() {
         assert!(taken < 1_000, "room is never used up");
     }
     for _ in 0..20 {
-        let _ = stream.append_blocking(payload).unwrap();
+        drop(stream.append_blocking(payload).unwrap());
     }
     let record = pq::Record::new(&payload);
     for _ in 0..20 {
-        let _ = stream.append_batch_blocking(&[record, record], None).unwrap();
+        drop(stream.append_batch_blocking(&[record, record], None).unwrap());
     }
     let end = stream.commit_blocking().unwrap();
     assert!(end.get() > taken + 60);
@@ -126,7 +129,8 @@ fn producers_share_syncs() {
         let first = scope.spawn(|| stream.append_durable("first").unwrap());
         gate.wait_arrived(1);
         let tickets: Vec<_> = (0..64).map(|n: u32| stream.append(n.to_string()).unwrap()).collect();
-        let waiters: Vec<_> = tickets.into_iter().map(|ticket| scope.spawn(move || ticket.wait().unwrap())).collect();
+        let waiters: Vec<_> =
+            tickets.into_iter().map(|ticket| scope.spawn(move || ticket.wait().unwrap())).collect();
         gate.release();
         first.join().unwrap();
         waiters.into_iter().for_each(|waiter| assert!(waiter.join().is_ok()));

@@ -53,7 +53,7 @@ fn records_of_two_lives_survive_two_power_cuts() {
 fn a_kill_keeps_what_was_written_and_the_cursor_that_was_saved() {
     let mut rig = Rig::new(Options::default());
     let stream = rig.stream("s");
-    (0..10_u8).for_each(|n| drop(rig.append(&stream, &[n])));
+    rig.append_numbers(&stream, 10);
     rig.commit(&stream);
     let consumer = rig.consumer(&stream, "c");
     assert_eq!(rig.drain(&stream, &consumer).len(), 10);
@@ -74,7 +74,7 @@ fn a_kill_keeps_what_was_written_and_the_cursor_that_was_saved() {
 fn a_clean_stop_saves_the_last_acknowledgement() {
     let rig = Rig::new(Options::default());
     let stream = rig.stream("s");
-    (0..10_u8).for_each(|n| drop(rig.append(&stream, &[n])));
+    rig.append_numbers(&stream, 10);
     rig.commit(&stream);
     rig.append(&stream, b"committed by the stop");
     let consumer = rig.consumer(&stream, "c");
@@ -93,7 +93,7 @@ fn a_clean_stop_saves_the_last_acknowledgement() {
 fn an_acknowledgement_never_moves_a_cursor_back() {
     let rig = Rig::new(Options::default());
     let stream = rig.stream("s");
-    (0..5_u8).for_each(|n| drop(rig.append(&stream, &[n])));
+    rig.append_numbers(&stream, 5);
     rig.commit(&stream);
     let consumer = rig.consumer(&stream, "c");
     let ack = |to: u64| rig.core.ack(&consumer, Seq::new(to), None, None, None);
@@ -108,7 +108,11 @@ fn an_acknowledgement_never_moves_a_cursor_back() {
     let rig = rig.restart();
     let stream = rig.stream("s");
     let consumer = rig.consumer(&stream, "c");
-    assert_eq!(rig.core.ack(&consumer, Seq::new(2), None, None, None), Ok(AckDone::Nothing), "after reopening");
+    assert_eq!(
+        rig.core.ack(&consumer, Seq::new(2), None, None, None),
+        Ok(AckDone::Nothing),
+        "after reopening"
+    );
     assert_eq!(consumer.cursor(), Seq::new(4));
 }
 
@@ -116,7 +120,7 @@ fn an_acknowledgement_never_moves_a_cursor_back() {
 fn an_acknowledgement_of_an_older_reading_changes_nothing() {
     let rig = Rig::new(Options::default());
     let stream = rig.stream("s");
-    (0..5_u8).for_each(|n| drop(rig.append(&stream, &[n])));
+    rig.append_numbers(&stream, 5);
     rig.commit(&stream);
     let consumer = rig.consumer(&stream, "c");
     let delivery = rig.next(&stream, &consumer, 1 << 20).unwrap();
@@ -223,7 +227,7 @@ fn a_lost_segment_is_a_gap_in_its_place_and_is_counted_once() {
 fn a_deleted_stream_is_gone_and_its_name_is_free() {
     let rig = Rig::new(Options::default());
     let stream = rig.stream("s");
-    (0..5_u8).for_each(|n| drop(rig.append(&stream, &[n])));
+    rig.append_numbers(&stream, 5);
     rig.commit(&stream);
     let consumer = rig.consumer(&stream, "c");
     assert_eq!(rig.drain(&stream, &consumer).len(), 5);

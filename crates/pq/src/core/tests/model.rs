@@ -178,7 +178,12 @@ impl World {
 
     fn seek(&mut self, who: usize, to: u64) {
         let (rig, consumer) = (self.rig(), &self.consumers[who]);
-        let sought = rig.core.seek(self.stream(), consumer, crate::Start::Seq(wal_format::Seq::new(to)), rig.now.instant);
+        let sought = rig.core.seek(
+            self.stream(),
+            consumer,
+            crate::Start::Seq(wal_format::Seq::new(to)),
+            rig.now.instant,
+        );
         match sought {
             Ok(at) => {
                 let at = at.get();

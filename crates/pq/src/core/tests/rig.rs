@@ -74,6 +74,13 @@ impl Rig {
         stream.log.append(payload, self.now).unwrap().seq()
     }
 
+    /// Appends 0, 1, 2, … as payloads of one byte.
+    pub(super) fn append_numbers(&self, stream: &StreamState, count: u8) {
+        for n in 0..count {
+            self.append(stream, &[n]);
+        }
+    }
+
     /// Makes everything durable.
     pub(super) fn commit(&self, stream: &StreamState) -> Seq {
         stream.log.commit(self.now, Want::Durable).unwrap().ends.durable

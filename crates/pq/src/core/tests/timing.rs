@@ -9,7 +9,7 @@ use wal_store::ReadBuffers;
 
 use super::rig::{Rig, second};
 use crate::core::{Turn, TurnResult};
-use crate::{Options, SyncSetting, StreamSettings};
+use crate::{Options, StreamSettings, SyncSetting};
 
 /// Runs what is due now: timers, lanes, turns of sinks (all delivered at once), the tick. Returns what was delivered.
 fn run_now(rig: &Rig) -> Vec<(u64, Instant)> {
