@@ -22,6 +22,7 @@ pub(crate) mod collect;
 #[cfg(test)]
 mod crash_tests;
 pub(crate) mod facts;
+pub(crate) mod sweep;
 
 use std::path::PathBuf;
 

@@ -14,7 +14,8 @@ use wal_format::{SEGMENT_HEADER_BYTES, SegmentId, Seq};
 
 use crate::classify::classify;
 use crate::recover::collect::{self, Collected, Trust};
-use crate::recover::facts::{Blemish, Reach, RunFact};
+use crate::recover::facts::{Blemish, RunFact};
+use crate::recover::sweep::Reach;
 use crate::recover::{conclude, known};
 use crate::{
     Evidence, Gap, GapReason, Item, OwnedTag, ReadBuffers, ReadError, ReadFrom, ReadLimits, RecoverError,

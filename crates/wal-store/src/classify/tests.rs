@@ -66,7 +66,7 @@ fn expected(states: [State; 3], place: Place, proven: u64) -> (Vec<u64>, Vec<u64
         q += 1;
     }
     // A successor's batch stands at 4.
-    if older { (vec![shown, vec![4]].concat(), missing, 5) } else { (shown, missing, q.max(proven)) }
+    if older { ([shown, vec![4]].concat(), missing, 5) } else { (shown, missing, q.max(proven)) }
 }
 
 fn recovered(states: [State; 3], place: Place, proven: u64) -> (SimDisk, Recovery, Seen) {

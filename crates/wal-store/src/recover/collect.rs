@@ -14,7 +14,8 @@ use disk::{Advice, DiskError, EntryKind, ErrorClass, File, OpenMode, SyncSite};
 use wal_format::{FRAME_HEAD_BYTES, SEGMENT_HEADER_BYTES, SegmentId};
 
 use super::chain::{Link, Role, chain};
-use super::facts::{Found, Head, Reach, RunFact, ScanFailure, look, merge_tags, scan};
+use super::facts::{Found, Head, RunFact, look, merge_tags};
+use super::sweep::{Reach, ScanFailure, scan};
 use super::{Evidence, RecoverError, RecoveryReport, floor_segment, known};
 use crate::classify::{Piece, Row, Verdict, first_seq};
 use crate::segments::{segment_id, segment_path};
