@@ -29,12 +29,24 @@ pub(crate) enum Command {
     /// Run a pipeline: sources -> streams -> sinks, as a configuration file says
     Run(Run),
     /// Append the lines of stdin to a stream; each seq is printed once its record is durable
+    ///
+    /// The queue and the stream are created if they do not exist. A line is a record; a last line without a line feed and an empty line are
+    /// records too. Prints the seqs of each batch once it is durable, as `7` or `7-9`.
     Append(Append),
     /// Print the records of a stream
+    ///
+    /// Without --consumer it only looks: it works beside a running pq, moves no cursor and needs no lock. With --consumer it reads as that
+    /// consumer, from its cursor on, and acknowledges what it printed; then nobody else may own the queue.
     Read(Read),
     /// Show streams, segments, consumers and how far each is
+    ///
+    /// It only looks: it works beside a running pq, needs no lock and changes nothing. The numbers are those that are saved: a consumer may
+    /// be a fraction of a second further.
     Stat(Look),
     /// Check every byte; change nothing
+    ///
+    /// Reads every segment and checks every checksum; works beside a running pq. Exit codes: 0 clean; 1 damage found, told exactly (which
+    /// records are lost, in which file, at which byte); 2 the check could not run. What a crash left behind the end of a file is no damage.
     Verify(Look),
 }
 
@@ -64,7 +76,7 @@ A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2
   stop_deadline = \"10s\"          # how long a stop may take
 
   [[stream]]                     # only for streams with settings of their own, or without a source
-  name = \"app-{n}\"               # with `count`: app-1, app-2, ...
+  name = \"app-{number}\"          # with `count`: app-1, app-2, ...
   count = 1000
 
   [[source.file]]                # one record a line, every byte kept
@@ -80,7 +92,7 @@ A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2
   path = \"out/{stream}.log\"
   streams = [\"*\"]                # patterns of stream names; default all
   consumer = \"file\"              # the cursor's name; default: the kind of sink
-  format = \"lines\"              # byte for byte; or \"seq\": seq, tab, line; or \"json\"
+  format = \"lines\"               # byte for byte; or \"seq\": seq, tab, line; or \"json\"
   sync = \"never\"                 # or \"each-turn\": on the disk before it counts as delivered
 
   [[sink.http]]                  # POST until 2xx, with back-off
@@ -101,7 +113,7 @@ copying and truncating (copytruncate) can lose what is written between the copy 
 
 Records go to stdout only by a stdout sink; progress, notices and the summary go to stderr.";
 
-/// Run a pipeline: sources -> streams -> sinks
+/// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = RUN_HELP)]
 pub(crate) struct Run {
@@ -121,10 +133,7 @@ pub(crate) struct Run {
     pub(crate) summary_json: Option<PathBuf>,
 }
 
-/// Append the lines of stdin to a stream
-///
-/// The queue and the stream are created if they do not exist. A line is a record; a last line without a line feed and an empty line are
-/// records too. Prints the seqs of each batch once it is durable, as `7` or `7-9`.
+/// Arguments of `append`.
 #[derive(Debug, Args)]
 pub(crate) struct Append {
     /// The queue's directory
@@ -136,10 +145,7 @@ pub(crate) struct Append {
     pub(crate) json: bool,
 }
 
-/// Print the records of a stream
-///
-/// Without --consumer it only looks: it works beside a running pq, moves no cursor and needs no lock. With --consumer it reads as that
-/// consumer, from its cursor on, and acknowledges what it printed; then nobody else may own the queue.
+/// Arguments of `read`.
 #[derive(Debug, Args)]
 pub(crate) struct Read {
     /// The queue's directory
@@ -163,7 +169,7 @@ pub(crate) struct Read {
     pub(crate) json: bool,
 }
 
-/// Look at a queue; works beside a running pq
+/// Arguments of `stat` and `verify`.
 #[derive(Debug, Args)]
 pub(crate) struct Look {
     /// The queue's directory

@@ -157,10 +157,10 @@ fn planned_streams(tables: &[file::Stream], defaults: &StreamSettings) -> Result
     let mut names = BTreeSet::new();
     for table in tables {
         let settings = options::stream_settings(table, defaults)?;
-        let name = Template::new(table.name.get_ref(), &["n"]).map_err(|message| {
-            wrong("stream.name", &table.name, message, "use `{n}` with `count`, or a plain name")
+        let name = Template::new(table.name.get_ref(), &["number"]).map_err(|message| {
+            wrong("stream.name", &table.name, message, "use `{number}` with `count`, or a plain name")
         })?;
-        let count = match (&table.count, name.uses("n")) {
+        let count = match (&table.count, name.uses("number")) {
             (None, false) => 1,
             (Some(count), true) if (1..=1_000_000).contains(count.get_ref()) => *count.get_ref(),
             (Some(count), true) => {
@@ -172,11 +172,11 @@ fn planned_streams(tables: &[file::Stream], defaults: &StreamSettings) -> Result
                 ));
             }
             (Some(count), false) => {
-                let help = "put `{n}` into `name`, for example \"app-{n}\"";
+                let help = "put `{number}` into `name`, for example \"app-{number}\"";
                 return Err(wrong(
                     "stream.count",
                     count,
-                    "needs `{n}` in `name`, or all streams have one name",
+                    "needs `{number}` in `name`, or all streams have one name",
                     help,
                 ));
             }
@@ -184,13 +184,13 @@ fn planned_streams(tables: &[file::Stream], defaults: &StreamSettings) -> Result
                 return Err(wrong(
                     "stream.name",
                     &table.name,
-                    "uses `{n}` without `count`",
+                    "uses `{number}` without `count`",
                     "add `count = 10`",
                 ));
             }
         };
         for n in 1..=count {
-            let name = name.fill(&[("n", &n.to_string())]);
+            let name = name.fill(&[("number", &n.to_string())]);
             if !names.insert(name.clone()) {
                 let message = format!("`{name}` is the name of two streams");
                 return Err(wrong("stream.name", &table.name, message, "give each stream one table"));

@@ -38,6 +38,8 @@ use summary::Summary;
 
 /// Threads that read files.
 const SHARDS_COUNT: u64 = 2;
+/// Longest pause between two looks at whether everything is delivered.
+const DRAIN_LOOK_MAX: Duration = Duration::from_millis(100);
 
 /// Runs a pipeline.
 pub(crate) fn run(args: &Run) -> Ended {
@@ -245,18 +247,18 @@ fn wait(
             Err(_) => return Err(Failure::new("nothing is left to wait for")),
         }
     }
+    // Nothing is appended any more. Looked at ever less often: a destination may be down for days.
+    let mut patience = Duration::from_millis(1);
     loop {
-        // Sinks may be attached meanwhile only by sources, and these are done.
-        let is_drained =
-            pipeline.with_attached(|all| all.iter().all(|one| one.wait_drained(Duration::from_millis(50))));
-        if is_drained {
+        if pipeline.with_attached(|all| all.iter().all(|one| one.lag() == 0)) {
             return Ok(Why::Done);
         }
-        if let Ok(event) = received.try_recv()
+        if let Ok(event) = received.recv_timeout(patience)
             && let Heard::Stop(why) = stops(pipeline, event)
         {
             return Ok(why);
         }
+        patience = (patience * 2).min(DRAIN_LOOK_MAX);
     }
 }
 

@@ -157,6 +157,7 @@ fn show_bars(queue: &Queue, reporter: &Reporter, stop: &Stop) {
     // The summary says it all, and better.
     bars.values().for_each(ProgressBar::finish_and_clear);
     total.finish_and_clear();
+    let _ = multi.clear();
 }
 
 fn style() -> ProgressStyle {

@@ -80,13 +80,15 @@ impl Summary {
             text = table(&["stream", "appended", "bytes", "delivered", "lag", "syncs", "segments"], &rows);
         }
         let lost = if self.lost > 0 { format!(", {} LOST", count(self.lost)) } else { String::new() };
+        let sinks_max = self.streams.iter().map(|stream| stream.consumers.len()).max().unwrap_or(0);
+        let sinks = if sinks_max > 1 { format!(" to up to {sinks_max} sinks each") } else { String::new() };
         let left = if self.lag > 0 {
             format!(", {} not delivered yet (kept)", count(self.lag))
         } else {
             String::new()
         };
         text.push_str(&format!(
-            "{}: {} records ({}) appended in {:.2} s, {}; {} delivered{left}{lost}\n",
+            "{}: {} records ({}) appended in {:.2} s, {}; {} delivered{sinks}{left}{lost}\n",
             self.ended,
             count(self.records_appended),
             bytes(self.bytes_appended),

@@ -75,6 +75,11 @@ fn help_and_usage_errors_are_as_people_expect() {
         let output = finish(pq().args(args), b"");
         assert!(output.status.success() && !output.stdout.is_empty(), "{args:?}");
     }
+    let help = text(&finish(pq().args(["run", "--help"]), b"").stdout);
+    assert!(
+        help.contains("name = \"app-{number}\""),
+        "nothing of the example is replaced on the way: {help}"
+    );
     for args in [&[][..], &["nonsense"], &["run"], &["read", "d", "s", "--from", "0"]] {
         let output = finish(pq().args(args), b"");
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -189,7 +189,7 @@ fn drain_ends_a_followed_pipeline_and_one_without_sources() {
 #[test]
 fn many_streams_are_declared_in_one_table() {
     let bench = Bench::new();
-    bench.config("[[stream]]\nname = \"s-{n}\"\ncount = 20\n[[sink.null]]\n");
+    bench.config("[[stream]]\nname = \"s-{number}\"\ncount = 20\n[[sink.null]]\n");
     let running = bench.start();
     until("20 streams", || {
         let stat = bench.tool("stat", &["--json"]);
