@@ -17,7 +17,7 @@ use crate::clock::ClockWake;
 use crate::core::{ConsumerState, Phase, Turn, TurnResult};
 use crate::shell::Shell;
 use crate::waits::{Bell, Handoff, handoff};
-use crate::{AckError, ConsumerStats, Delivery, ReadError, SaveError, Seq, Start, Stream, StreamError};
+use crate::{AckError, Acked, ConsumerStats, Delivery, ReadError, Seq, Start, Stream, StreamError};
 
 /// A consumer, open exclusively. `next` may be called several times before `ack`; dropping it returns what is not acknowledged:
 /// whoever opens it next gets that again.
@@ -211,7 +211,7 @@ impl Consumer {
     }
 
     fn acked(&self, to: Seq) -> Acked {
-        Acked { stream: self.stream.clone(), state: Arc::clone(&self.state), to }
+        Acked::new(self.stream.clone(), Arc::clone(&self.state), to)
     }
 
     /// Looks whether there is something to read. Turns with nothing to read end here, and open no file.
@@ -326,71 +326,4 @@ pub(crate) fn wait_drained(stream: &Stream, state: &ConsumerState, timeout: Dura
     };
     stream.shell.block_until(Some(until), register, over);
     drained()
-}
-
-/// An acknowledgement that was taken.
-#[derive(Debug, Clone)]
-pub struct Acked {
-    stream: Stream,
-    state: Arc<ConsumerState>,
-    to: Seq,
-}
-
-impl Acked {
-    /// Everything below this is done with.
-    #[must_use]
-    pub fn to(&self) -> Seq {
-        self.to
-    }
-
-    /// Whether the cursor is durable.
-    #[must_use]
-    pub fn is_saved(&self) -> bool {
-        self.state.saved() >= self.to
-    }
-
-    /// Resolves once the cursor is durable; asks for a save at once.
-    ///
-    /// # Errors
-    /// The save failed; the acknowledgement stands and is saved with the next success.
-    pub async fn saved(&self) -> Result<(), SaveError> {
-        let (before, _) = self.state.failures();
-        let hub = &self.stream.shell.core.hub;
-        if !self.is_saved() {
-            hub.saver.arm(self.stream.shell.clock.now());
-        }
-        poll_fn(|cx| {
-            self.state.saved_bell.register(cx.waker());
-            hub.ended.register(cx.waker());
-            if self.is_saved() {
-                return Poll::Ready(Ok(()));
-            }
-            match self.state.failures() {
-                (count, Some(error)) if count > before => Poll::Ready(Err(error)),
-                _ if self.is_over() => Poll::Ready(Err(SaveError::Closed)),
-                _ => Poll::Pending,
-            }
-        })
-        .await
-    }
-
-    /// [`Acked::saved`] that blocks, and saves by itself.
-    ///
-    /// # Errors
-    /// As for `saved`.
-    pub fn wait(&self) -> Result<(), SaveError> {
-        if self.is_saved() {
-            return Ok(());
-        }
-        if self.is_over() {
-            return Err(SaveError::Closed);
-        }
-        // Whoever saves holds the ledger for all of it: behind it this cursor is saved, or the save failed.
-        self.stream.shell.core.tick(self.stream.shell.now())?;
-        if self.is_saved() { Ok(()) } else { Err(SaveError::NotDurable { to: self.to }) }
-    }
-
-    fn is_over(&self) -> bool {
-        self.state.is_removed() || self.stream.shell.core.phase() == Phase::Closed
-    }
 }

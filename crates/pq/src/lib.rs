@@ -44,6 +44,7 @@
 //! Feature `tokio` (on by default): sinks and the pool that drives them. Everything else needs no runtime; [`Ticket`] and
 //! [`Consumer::next`] are plain futures.
 
+mod acked;
 #[cfg(feature = "tokio")]
 mod attached;
 mod catalog;
@@ -67,10 +68,11 @@ mod ticket;
 mod waits;
 mod wake;
 
+pub use acked::Acked;
 #[cfg(feature = "tokio")]
 pub use attached::Attached;
 pub use clock::{Clock, ClockWake, ManualClock, SystemClock};
-pub use consumer::{Acked, Consumer};
+pub use consumer::Consumer;
 pub use delivery::{Delivery, Item};
 pub use disk::{FdBudget, FdLimit, Permit};
 pub use errors::{

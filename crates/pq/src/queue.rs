@@ -83,7 +83,10 @@ impl Queue {
     /// # Errors
     /// `NotFound`, or the disk; once the tombstone is durable the rest is done at the next open at the latest.
     pub fn delete_stream(&self, name: &str) -> Result<(), StreamError> {
-        self.shell.core.delete_stream(name, self.shell.now())
+        let deleted = self.shell.core.delete_stream(name, self.shell.now());
+        #[cfg(feature = "tokio")]
+        self.shell.pool.forget(|consumer| consumer.is_removed());
+        deleted
     }
 
     /// Names of all streams, in order.

@@ -4,7 +4,8 @@ use wal_format::{Instant, Now, StreamId};
 use wal_store::{CommitError, Progress, Want};
 
 use super::Core;
-use super::hub::{LaneJob, Listener};
+use super::hub::LaneJob;
+use super::listener::Listener;
 
 impl Core {
     /// Rings the commit timers that are over, and wakes readers that are due by time.

@@ -13,19 +13,19 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crossbeam_channel::{Receiver, Sender};
 use scheduler::{Cache, Key, Lease, Outcome, TurnEnd, Woken};
 use wal_format::{Instant, SegmentId, Seq, StreamId};
-use wal_store::Events;
 
-use crate::clock::{ClockWake, locked};
+use crate::clock::locked;
 use crate::waits::{Bell, Parking};
-use crate::wake::Cell;
 
+use super::alarm::Alarm;
 use super::consumer::ConsumerState;
+use super::listener::Listener;
 
 /// What goes through the lanes' channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Changed {
 #[derive(Debug)]
 pub(crate) struct Hub {
     now: AtomicU64,
-    signals: bool,
+    pub(super) signals: bool,
     shelf: Mutex<Shelf>,
     pub(crate) parking: Parking,
     bells: RwLock<HashMap<Key, Arc<Bell>>>,
@@ -68,7 +68,7 @@ pub(crate) struct Hub {
     pub(crate) timer: Alarm,
     /// When a tick is due.
     pub(crate) saver: Alarm,
-    changed: Mutex<Changed>,
+    pub(super) changed: Mutex<Changed>,
     /// Rung when anything ends: the queue, a stream, a turn of a sink that is to be parked.
     pub(crate) ended: Bell,
 }
@@ -104,7 +104,7 @@ impl Hub {
         self.now.fetch_max(now.nanos(), Ordering::Relaxed);
     }
 
-    fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         Instant::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
@@ -276,170 +276,4 @@ impl Hub {
 
 fn readable_of(listeners: &HashMap<StreamId, Arc<Listener>>, stream: StreamId) -> Seq {
     listeners.get(&stream).map_or(Seq::FIRST, |listener| Seq::new(listener.cell.readable()))
-}
-
-/// Where a stream is on its way through the lanes.
-mod lane {
-    pub(super) const IDLE: u8 = 0;
-    pub(super) const QUEUED: u8 = 1;
-    pub(super) const RUNNING: u8 = 2;
-    pub(super) const AGAIN: u8 = 3;
-}
-
-/// The ear of one stream's log.
-pub(crate) struct Listener {
-    stream: StreamId,
-    hub: Arc<Hub>,
-    pub(crate) cell: Cell,
-    lane: AtomicU8,
-    moved: AtomicBool,
-    /// The instant its earliest commit timer stands for.
-    armed_for: AtomicU64,
-}
-
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener")
-            .field("stream", &self.stream)
-            .field("cell", &self.cell)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Listener {
-    pub(crate) fn new(stream: StreamId, hub: Arc<Hub>, readable: Seq) -> Self {
-        Self {
-            stream,
-            hub,
-            cell: Cell::new(readable.get()),
-            lane: AtomicU8::new(lane::IDLE),
-            moved: AtomicBool::new(false),
-            armed_for: AtomicU64::new(u64::MAX),
-        }
-    }
-
-    /// A commit is worth it from `due` on.
-    pub(crate) fn arm(&self, due: Instant) {
-        let nanos = due.nanos();
-        if nanos < self.armed_for.load(Ordering::SeqCst)
-            && self.armed_for.fetch_min(nanos, Ordering::SeqCst) > nanos
-        {
-            self.hub.arm_commit(self.stream, due);
-        }
-    }
-
-    /// Its commit timer rang; to be called before the log is asked what is due.
-    pub(crate) fn timer_over(&self) {
-        self.armed_for.store(u64::MAX, Ordering::SeqCst);
-    }
-
-    /// Puts the stream on its lane: at most once, and once more behind a commit that is on.
-    pub(crate) fn enlist(&self) {
-        let next = |state| match state {
-            lane::IDLE => Some(lane::QUEUED),
-            lane::RUNNING => Some(lane::AGAIN),
-            _ => None,
-        };
-        if self.lane.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(lane::IDLE) {
-            self.hub.push_lane(LaneJob::Stream(self.stream));
-        }
-    }
-
-    /// A lane took the stream: from now on an `enlist` means once more. Before the commit swaps its buffers.
-    pub(crate) fn lane_begins(&self) {
-        self.lane.store(lane::RUNNING, Ordering::SeqCst);
-    }
-
-    /// The lane is through; whoever asked meanwhile is served at the end of the line.
-    pub(crate) fn lane_ends(&self) {
-        if self.lane.compare_exchange(lane::RUNNING, lane::IDLE, Ordering::AcqRel, Ordering::Acquire).is_err()
-        {
-            self.lane.store(lane::QUEUED, Ordering::Release);
-            self.hub.push_lane(LaneJob::Stream(self.stream));
-        }
-    }
-
-    /// The durable end was looked at: the next move is news again.
-    pub(crate) fn end_seen(&self) {
-        self.moved.store(false, Ordering::SeqCst);
-    }
-}
-
-impl Events for Listener {
-    fn enlist(&self, _stream: StreamId) {
-        Self::enlist(self);
-    }
-
-    fn due(&self, _stream: StreamId, at: Instant) {
-        self.arm(at);
-    }
-
-    fn readable(&self, stream: StreamId, end: Seq) {
-        if !self.moved.load(Ordering::Relaxed) && !self.moved.swap(true, Ordering::SeqCst) {
-            locked(&self.hub.changed).moved.insert(stream);
-        }
-        if self.cell.publish(end.get()) && self.hub.signals {
-            let woken = self.hub.with_cache(|cache| cache.signal(stream, self.hub.now()));
-            self.hub.wake(woken);
-        }
-    }
-
-    fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId) {
-        let woken = self.hub.with_cache(|cache| cache.rotated(stream, old_end, new_open, self.hub.now()));
-        self.hub.wake(woken);
-        self.hub.touch(stream);
-    }
-}
-
-/// A due time somebody sleeps for, moved earlier by anybody.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    due: AtomicU64,
-    requested: AtomicBool,
-    pub(crate) wake: Arc<ClockWake>,
-}
-
-impl Alarm {
-    fn new() -> Self {
-        Self { due: AtomicU64::new(u64::MAX), requested: AtomicBool::new(false), wake: ClockWake::new() }
-    }
-
-    /// To ring at `due` at the latest.
-    pub(crate) fn arm(&self, due: Instant) {
-        if self.due.fetch_min(due.nanos(), Ordering::SeqCst) > due.nanos() {
-            self.wake.wake();
-        }
-    }
-
-    /// To ring when its owner thinks fit; the owner is told once.
-    pub(crate) fn request(&self) {
-        if !self.requested.load(Ordering::Relaxed) && !self.requested.swap(true, Ordering::SeqCst) {
-            self.wake.wake();
-        }
-    }
-
-    /// Whether somebody asked.
-    pub(crate) fn is_requested(&self) -> bool {
-        self.requested.load(Ordering::SeqCst)
-    }
-
-    /// Whether somebody asked since the last call.
-    pub(crate) fn take_request(&self) -> bool {
-        self.requested.swap(false, Ordering::SeqCst)
-    }
-
-    /// When it rings; `None`: it is not armed.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        match self.due.load(Ordering::SeqCst) {
-            u64::MAX => None,
-            nanos => Some(Instant::from_nanos(nanos)),
-        }
-    }
-
-    /// Whether it rings now; disarms it if so.
-    pub(crate) fn take(&self, now: Instant) -> bool {
-        self.due
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |due| (due <= now.nanos()).then_some(u64::MAX))
-            .is_ok()
-    }
 }

@@ -11,12 +11,15 @@
 //! Locks, in this order: `ledger` (long, held over files: the retention lock of I7) → `streams` → the cache's (short) → a consumer's
 //! (short). `ack` and the end of a turn never take the long one.
 
+mod alarm;
 mod close;
 mod commit;
 mod consumer;
 mod consumers;
 mod hub;
 mod ids;
+mod layout;
+mod listener;
 mod open;
 mod stream;
 mod streams;
@@ -38,7 +41,8 @@ use crate::{OpenReport, Options};
 pub(crate) use consumer::{AckDone, ConsumerState};
 pub(crate) use hub::{Hub, LaneJob};
 pub use ids::Seed;
-pub(crate) use open::{evidence_of, stream_dir};
+pub(crate) use layout::stream_dir;
+pub(crate) use open::evidence_of;
 pub(crate) use stream::StreamState;
 pub use tick::TickReport;
 pub(crate) use tick::durable_end_of;

@@ -8,13 +8,11 @@
 //! when somebody asks for it.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use disk::{DirEntry, Disk, EntryKind, ErrorClass, FdBudget, FdLimit, FileCache, SyncSite};
+use disk::{Disk, ErrorClass, FdBudget, FdLimit, FileCache};
 use offsets::Offsets;
 use scheduler::{Backoff, Cache, Policy};
 use wal_format::{Incarnation, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
@@ -26,16 +24,11 @@ use crate::options::{FDS_COMMON_MIN, FDS_HELD, FDS_RESERVED};
 use crate::{OpenError, OpenReport, Options, StreamReport};
 
 use super::consumer::ConsumerState;
-use super::hub::{Hub, Listener, Signals};
+use super::hub::{Hub, Signals};
 use super::ids::{Ids, Seed};
+use super::layout::{LOCK, QUEUE_DIR, STREAMS, STREAMS_DIR, ensure_dir, finish_delete, strays, stream_dir};
+use super::listener::Listener;
 use super::{Core, Held, Ledger, Paused, StreamState, Streams};
-
-/// The directory of all streams' directories.
-pub(crate) const STREAMS: &str = "streams";
-const QUARANTINE: &str = "quarantine";
-const LOCK: &str = "LOCK";
-const STREAMS_DIR: SyncSite = SyncSite::new("streams.dir");
-const QUEUE_DIR: SyncSite = SyncSite::new("queue.dir");
 
 impl Core {
     /// Opens the queue on this disk, creates it if there is none, recovers what the last owner left.
@@ -55,6 +48,9 @@ impl Core {
         let mut ids = Ids::new(seed);
         let queue = identify(&*disk, &mut ids, &mut report)?;
         ensure_dir(&*disk, Path::new(STREAMS), QUEUE_DIR)?;
+        // A directory made by an open that was killed before its sync counts from here on.
+        disk.sync_dir(Path::new(""), QUEUE_DIR)?;
+        disk.sync_dir(Path::new(STREAMS), STREAMS_DIR)?;
         let (catalog, found) = Catalog::open(Arc::clone(&disk), queue)?;
         note_journal(&mut report, &found.journal, found.ignored_count);
         let (offsets, found) = Offsets::open(Arc::clone(&disk), queue)?;
@@ -254,82 +250,6 @@ fn note_journal(report: &mut OpenReport, journal: &offsets::journal::JournalRepo
     if ignored > 0 {
         report.notes.push(format!("{ignored} journal bodies were not understood"));
     }
-}
-
-/// What is in the directories and is not the queue's: listed, never adopted, never touched.
-fn strays(disk: &dyn Disk, ledger: &Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
-    let ours = |name: &str| {
-        [LOCK, meta::META, STREAMS, QUARANTINE].contains(&name)
-            || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
-    };
-    disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {
-        if !entry.name.to_str().is_some_and(ours) {
-            report.strays.push(entry.name.to_string_lossy().into_owned());
-        }
-        ControlFlow::Continue(())
-    })?;
-    disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
-        let known =
-            entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
-        if !known {
-            report.strays.push(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
-        }
-        ControlFlow::Continue(())
-    })?;
-    report.strays.sort_unstable();
-    Ok(())
-}
-
-/// Unlinks what is left of a deleted stream, forgets its cursors, forgets it.
-pub(super) fn finish_delete(
-    disk: &dyn Disk,
-    files: &FileCache,
-    ledger: &mut Ledger,
-    id: StreamId,
-) -> Result<(), crate::StreamError> {
-    let dir = stream_dir(id);
-    let mut names: Vec<PathBuf> = Vec::new();
-    let listed = disk.list(&dir, &mut |entry: DirEntry<'_>| {
-        names.push(dir.join(entry.name));
-        ControlFlow::Continue(())
-    });
-    match listed {
-        Err(error) if error.class() == ErrorClass::NotFound => {}
-        Err(error) => return Err(error.into()),
-        Ok(()) => {
-            for path in &names {
-                files.remove(path);
-                disk.remove_file(path)?;
-            }
-            disk.remove_dir(&dir)?;
-            disk.sync_dir(Path::new(STREAMS), STREAMS_DIR)?;
-        }
-    }
-    ledger.offsets.forget_stream(id).map_err(|e| crate::StreamError::cursors(&e))?;
-    ledger.catalog.forget(id)?;
-    Ok(())
-}
-
-/// A stream's directory. Made of its id alone: names never become paths.
-pub(crate) fn stream_dir(id: StreamId) -> PathBuf {
-    Path::new(STREAMS).join(format!("{:016x}", id.get()))
-}
-
-/// The id a directory's name stands for.
-fn stream_id(name: &OsStr) -> Option<StreamId> {
-    let name = name.to_str()?;
-    let id = StreamId::new(u64::from_str_radix(name, 16).ok()?);
-    (stream_dir(id).file_name() == Some(OsStr::new(name))).then_some(id)
-}
-
-/// Makes sure that a directory exists, durably.
-fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), disk::DiskError> {
-    match disk.create_dir(dir) {
-        Err(error) if error.class() != ErrorClass::Exists => return Err(error),
-        // There already; it may be from an open that was killed before this sync.
-        _ => {}
-    }
-    disk.sync_dir(dir.parent().unwrap_or(Path::new("")), site)
 }
 
 fn policy(options: &Options) -> Policy {

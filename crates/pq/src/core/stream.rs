@@ -11,7 +11,7 @@ use crate::clock::locked;
 use crate::{ConsumerStats, Gap, StreamSettings, StreamStats};
 
 use super::consumer::ConsumerState;
-use super::hub::Listener;
+use super::listener::Listener;
 
 /// A stream that runs.
 #[derive(Debug)]

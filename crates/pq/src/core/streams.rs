@@ -11,7 +11,8 @@ use crate::clock::locked;
 use crate::options::check_stream;
 use crate::{StreamError, StreamSettings};
 
-use super::open::{finish_delete, new_incarnation};
+use super::layout::finish_delete;
+use super::open::new_incarnation;
 use super::{Core, Phase, StreamState};
 
 impl Core {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -20,9 +20,11 @@ pub(crate) struct Readers {
 
 #[derive(Debug)]
 struct Shared {
+    sender: Sender<Option<Job>>,
     jobs: Receiver<Option<Job>>,
     idle: AtomicUsize,
     started: AtomicUsize,
+    stopped: AtomicBool,
 }
 
 impl Readers {
@@ -32,17 +34,26 @@ impl Readers {
     /// It could not be started.
     pub(crate) fn start(max: usize) -> io::Result<Self> {
         let (jobs, receiver) = crossbeam_channel::unbounded();
-        let shared =
-            Arc::new(Shared { jobs: receiver, idle: AtomicUsize::new(0), started: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            sender: jobs.clone(),
+            jobs: receiver,
+            idle: 0.into(),
+            started: 0.into(),
+            stopped: false.into(),
+        });
         let readers = Self { jobs, shared, max: max.max(1) };
         readers.add()?;
         Ok(readers)
     }
 
-    /// Has `job` done by one of them.
+    /// Has `job` done by one of them; once they are stopped it is dropped instead.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         // The receiver lives in `shared`.
         let _ = self.jobs.send(Some(Box::new(job)));
+        if self.shared.stopped.load(Ordering::SeqCst) {
+            self.shared.drop_jobs();
+            return;
+        }
         if self.shared.idle.load(Ordering::SeqCst) == 0
             && self.shared.started.load(Ordering::SeqCst) < self.max
         {
@@ -53,6 +64,9 @@ impl Readers {
 
     /// They end once what was submitted is done.
     pub(crate) fn stop(&self) {
+        if self.shared.stopped.swap(true, Ordering::SeqCst) {
+            return;
+        }
         for _ in 0..self.shared.started.load(Ordering::SeqCst) {
             let _ = self.jobs.send(None);
         }
@@ -72,6 +86,17 @@ impl Drop for Readers {
     }
 }
 
+impl Shared {
+    /// Nobody will do them: those who wait for one learn of it. What tells other threads to stop stays.
+    fn drop_jobs(&self) {
+        let mut stops = 0;
+        while let Ok(job) = self.jobs.try_recv() {
+            stops += usize::from(job.is_none());
+        }
+        (0..stops).for_each(|_| drop(self.sender.send(None)));
+    }
+}
+
 fn work(shared: &Shared) {
     loop {
         shared.idle.fetch_add(1, Ordering::SeqCst);
@@ -79,7 +104,8 @@ fn work(shared: &Shared) {
         shared.idle.fetch_sub(1, Ordering::SeqCst);
         match job {
             Ok(Some(job)) => super::threads::guarded("read", job),
-            Ok(None) | Err(_) => return,
+            // Whoever submits from now on sees that they are stopped.
+            Ok(None) | Err(_) => return shared.drop_jobs(),
         }
     }
 }

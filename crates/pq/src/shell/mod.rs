@@ -9,10 +9,14 @@
 //!   pool     n tasks     on tokio: lease → read (on a reader) → sink → ack
 //! ```
 
+#[cfg(feature = "tokio")]
+mod in_hand;
 mod io;
 #[cfg(feature = "tokio")]
 mod pool;
 mod threads;
+#[cfg(feature = "tokio")]
+mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,7 +43,7 @@ const DISK_GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Shell {
     pub(crate) core: Arc<Core>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) readers: Readers,
+    pub(crate) readers: Arc<Readers>,
     #[cfg(feature = "tokio")]
     pub(crate) pool: Pool,
     threads: Mutex<threads::Threads>,
@@ -63,7 +67,7 @@ impl Shell {
         let core = Arc::new(core);
         let clock = Arc::clone(&core.options().clock);
         let counted = Arc::new(Counted::default());
-        let readers = Readers::start(core.options().readers_count).map_err(OpenError::Thread)?;
+        let readers = Arc::new(Readers::start(core.options().readers_count).map_err(OpenError::Thread)?);
         let threads = threads::Threads::start(&core, &clock, &counted).map_err(OpenError::Thread)?;
         Ok(Arc::new(Self {
             #[cfg(feature = "tokio")]
@@ -133,6 +137,8 @@ impl Shell {
         } else {
             left.push("the disk did not answer".to_owned());
         }
+        #[cfg(feature = "tokio")]
+        self.pool.forget(|_| true);
         match result {
             Some(result) if left.is_empty() => result,
             _ => Err(CloseError::Deadline { left: left.join(", ") }),

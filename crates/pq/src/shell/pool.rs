@@ -9,25 +9,19 @@
 //! Invariants: a worker never reads a file itself; every exit of a turn returns its lease and its sink, a panic of the sink too.
 
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
-use std::task::Poll;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use scheduler::Key;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use wal_store::ReadBuffers;
 
 use crate::clock::locked;
-use crate::core::{ConsumerState, Core, Turn, TurnResult};
-use crate::waits::handoff;
-use crate::{Clock, Delivery, DynSink, OnRejected, Options, ReadError, SendOutcome, SinkSettings};
+use crate::core::{ConsumerState, Core};
+use crate::{DynSink, Options, SinkSettings};
 
-use super::{Counted, Shell};
+use super::Shell;
+use super::worker::Worker;
 
 /// The tasks, and the sinks they run.
 #[derive(Debug)]
@@ -46,18 +40,19 @@ struct State {
     own: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
+/// What the workers share.
 #[derive(Debug, Default)]
-struct Shared {
-    sinks: Mutex<HashMap<Key, Arc<SinkSlot>>>,
-    stopping: AtomicBool,
-    running: AtomicUsize,
+pub(super) struct Shared {
+    pub(super) sinks: Mutex<HashMap<Key, Arc<SinkSlot>>>,
+    pub(super) stopping: AtomicBool,
+    pub(super) running: AtomicUsize,
 }
 
 /// A sink, and whether it is at work.
 pub(crate) struct SinkSlot {
     pub(crate) consumer: Arc<ConsumerState>,
-    settings: SinkSettings,
-    inner: Mutex<Inner>,
+    pub(super) settings: SinkSettings,
+    pub(super) inner: Mutex<Inner>,
 }
 
 impl std::fmt::Debug for SinkSlot {
@@ -66,11 +61,11 @@ impl std::fmt::Debug for SinkSlot {
     }
 }
 
-struct Inner {
+pub(super) struct Inner {
     /// `None` while a worker has it.
-    sink: Option<Box<dyn DynSink>>,
-    started: bool,
-    detached: bool,
+    pub(super) sink: Option<Box<dyn DynSink>>,
+    pub(super) started: bool,
+    pub(super) detached: bool,
 }
 
 impl Pool {
@@ -122,6 +117,18 @@ impl Pool {
         core.hub.parking.wake(self.workers_count);
     }
 
+    /// Lets go of the sinks whose consumers are gone, and of all once the queue is closed.
+    pub(crate) fn forget(&self, which: impl Fn(&ConsumerState) -> bool) {
+        let gone: Vec<_> = {
+            let mut sinks = locked(&self.shared.sinks);
+            let keys: Vec<Key> =
+                sinks.iter().filter(|(_, slot)| which(&slot.consumer)).map(|(key, _)| *key).collect();
+            keys.iter().filter_map(|key| sinks.remove(key)).collect()
+        };
+        // Outside the lock: a sink may hold handles of this queue.
+        drop(gone);
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.shared.running.load(Ordering::SeqCst) == 0
     }
@@ -146,15 +153,7 @@ impl Pool {
         };
         shell.core.hub.parking.set_workers(self.workers_count);
         for index in 0..self.workers_count {
-            let worker = Worker {
-                index,
-                core: Arc::clone(&shell.core),
-                clock: Arc::clone(&shell.clock),
-                shell: Arc::downgrade(shell),
-                shared: Arc::clone(&self.shared),
-                counted: Arc::clone(&shell.counted),
-                buffers: Some(ReadBuffers::default()),
-            };
+            let worker = Worker::new(index, shell, Arc::clone(&self.shared));
             self.shared.running.fetch_add(1, Ordering::SeqCst);
             state.aborts.push(handle.spawn(worker.run()).abort_handle());
         }
@@ -175,246 +174,8 @@ fn own_runtime() -> std::io::Result<(Handle, tokio::sync::oneshot::Sender<()>)> 
 }
 
 impl Shared {
-    fn remove(&self, core: &Core, slot: &SinkSlot) {
+    pub(super) fn remove(&self, core: &Core, slot: &SinkSlot) {
         locked(&self.sinks).remove(&slot.consumer.key);
         core.give_back(&slot.consumer);
     }
-}
-
-struct Worker {
-    index: usize,
-    core: Arc<Core>,
-    clock: Arc<dyn Clock>,
-    /// Not held while parked: the last handle's drop must be able to end the workers.
-    shell: Weak<Shell>,
-    shared: Arc<Shared>,
-    counted: Arc<Counted>,
-    buffers: Option<ReadBuffers>,
-}
-
-/// Counts a worker out, however it ends.
-struct Leaving(Arc<Shared>, Arc<Core>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
-        self.1.hub.ended.ring();
-    }
-}
-
-impl Worker {
-    async fn run(mut self) {
-        let _leaving = Leaving(Arc::clone(&self.shared), Arc::clone(&self.core));
-        while !self.stopping() {
-            match self.core.lease(self.clock.now()) {
-                Some(turn) => {
-                    self.counted.turns.fetch_add(1, Ordering::Relaxed);
-                    self.turn(turn).await;
-                }
-                None => poll_fn(|cx| self.core.hub.parking.poll_park(self.index, cx)).await,
-            }
-        }
-    }
-
-    fn stopping(&self) -> bool {
-        self.shared.stopping.load(Ordering::SeqCst)
-    }
-
-    async fn turn(&mut self, turn: Turn) {
-        let slot = locked(&self.shared.sinks).get(&turn.consumer.key).cloned();
-        let taken = slot.and_then(|slot| {
-            let sink = locked(&slot.inner).sink.take()?;
-            Some(InHand {
-                sink: Some(sink),
-                slot,
-                shared: Arc::clone(&self.shared),
-                core: Arc::clone(&self.core),
-            })
-        });
-        let now = || self.clock.now();
-        match taken {
-            // Attached to the cache a moment before its sink is here, or detached: again at once, or never.
-            None => turn.end(TurnResult::Failed { wait_min: Duration::ZERO }, now()),
-            Some(mut in_hand) => self.run_turn(turn, &mut in_hand).await,
-        }
-    }
-
-    async fn run_turn(&mut self, turn: Turn, in_hand: &mut InHand) {
-        let mut turn = turn;
-        if !turn.is_at_bound()
-            && let Err(reason) = in_hand.start().await
-        {
-            return self.fail(turn, &reason, Duration::ZERO);
-        }
-        loop {
-            if turn.is_at_bound() || self.is_spent(&turn) || in_hand.is_detached() {
-                return turn.end(TurnResult::Handed, self.clock.now());
-            }
-            let (back, read) = match self.read(turn).await {
-                Some(done) => done,
-                // The readers are gone with the queue; the turn went with them.
-                None => return,
-            };
-            turn = back;
-            let delivery = match read {
-                Ok(Some(delivery)) => delivery,
-                Ok(None) => continue,
-                Err(error) => return self.fail(turn, &error.to_string(), Duration::ZERO),
-            };
-            if let Err((reason, wait)) = self.deliver(in_hand, &delivery).await {
-                return self.fail(turn, &reason, wait);
-            }
-        }
-    }
-
-    /// The turn has had its share of bytes and time, or the pool stops.
-    fn is_spent(&self, turn: &Turn) -> bool {
-        let options = self.core.options();
-        let spent = turn.bytes() >= options.turn_bytes_max
-            || self.clock.now().saturating_since(turn.begun()) >= options.turn_time_max;
-        self.stopping() || (turn.bytes() > 0 && spent)
-    }
-
-    fn fail(&self, turn: Turn, reason: &str, wait_min: Duration) {
-        tracing::debug!(stream = turn.stream(), consumer = turn.consumer(), reason, "turn failed");
-        turn.note_failure(reason);
-        turn.end(TurnResult::Failed { wait_min }, self.clock.now());
-    }
-
-    async fn read(&mut self, mut turn: Turn) -> Option<(Turn, Result<Option<Delivery>, ReadError>)> {
-        let (sender, receiver) = handoff();
-        let mut buffers = self.buffers.take().unwrap_or_default();
-        let bytes_max = self.core.options().turn_bytes_max;
-        {
-            let shell = self.shell.upgrade()?;
-            shell.readers.submit(move || {
-                let read = turn.read(bytes_max, &mut buffers);
-                sender.send((turn, buffers, read));
-            });
-        }
-        let (turn, buffers, read) = poll_fn(|cx| receiver.poll(cx)).await?;
-        self.buffers = Some(buffers);
-        Some((turn, read))
-    }
-
-    /// Hands a delivery to the sink until it is taken, or not. Moves the cursor by what was.
-    async fn deliver(&self, in_hand: &mut InHand, delivery: &Delivery) -> Result<(), (String, Duration)> {
-        let tries = in_hand.slot.settings.quick_tries_count.max(1);
-        let mut last = (String::new(), Duration::ZERO);
-        for _ in 0..tries {
-            match in_hand.send(delivery).await {
-                SendOutcome::Delivered { note } => {
-                    return self.took(in_hand, delivery, delivery.next(), note.as_deref());
-                }
-                SendOutcome::Partial { next, note } => {
-                    if next < delivery.first() || next > delivery.next() {
-                        return Err((
-                            format!("the sink took up to {next}, which it was not given"),
-                            Duration::ZERO,
-                        ));
-                    }
-                    self.took(in_hand, delivery, next, note.as_deref())?;
-                    return if next == delivery.next() {
-                        Ok(())
-                    } else {
-                        Err((format!("the sink took part, up to {next}"), Duration::ZERO))
-                    };
-                }
-                SendOutcome::Throttled { wait } => return Err(("throttled".to_owned(), wait)),
-                SendOutcome::Retry { reason } => last = (reason, Duration::ZERO),
-                SendOutcome::Rejected { reason } => match in_hand.slot.settings.on_rejected {
-                    OnRejected::Drop => {
-                        let dropped = &in_hand.slot.consumer.counted.dropped;
-                        dropped.fetch_add(delivery.records_count(), Ordering::Relaxed);
-                        return self.took(in_hand, delivery, delivery.next(), None);
-                    }
-                    _ => return Err((format!("rejected: {reason}"), Duration::ZERO)),
-                },
-            }
-            if self.stopping() {
-                break;
-            }
-        }
-        Err(last)
-    }
-
-    fn took(
-        &self,
-        in_hand: &InHand,
-        delivery: &Delivery,
-        to: crate::Seq,
-        note: Option<&[u8]>,
-    ) -> Result<(), (String, Duration)> {
-        let seek = delivery.made_for().map(|(_, seek)| seek);
-        let hint = delivery.next_hint().filter(|_| to == delivery.next());
-        let done = self.core.ack(&in_hand.slot.consumer, to, seek, hint, note);
-        done.map(drop).map_err(|error| (error.to_string(), Duration::ZERO))
-    }
-}
-
-/// A sink in a worker's hand; put back however the turn ends.
-struct InHand {
-    sink: Option<Box<dyn DynSink>>,
-    slot: Arc<SinkSlot>,
-    shared: Arc<Shared>,
-    core: Arc<Core>,
-}
-
-impl InHand {
-    fn is_detached(&self) -> bool {
-        locked(&self.slot.inner).detached
-    }
-
-    /// Starts the sink if it is not.
-    async fn start(&mut self) -> Result<(), String> {
-        if locked(&self.slot.inner).started {
-            return Ok(());
-        }
-        let note = self.slot.consumer.note();
-        let Some(sink) = &mut self.sink else { return Err("the sink is gone".to_owned()) };
-        match caught(sink.start_boxed(&note)).await {
-            Some(Ok(())) => {
-                locked(&self.slot.inner).started = true;
-                Ok(())
-            }
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err("the sink panicked".to_owned()),
-        }
-    }
-
-    async fn send(&mut self, delivery: &Delivery) -> SendOutcome {
-        let Some(sink) = &mut self.sink else { return SendOutcome::retry("the sink is gone") };
-        match caught(sink.send_boxed(delivery)).await {
-            Some(outcome) => outcome,
-            None => {
-                // What it had begun is unknown: it starts again from what is acknowledged.
-                locked(&self.slot.inner).started = false;
-                SendOutcome::retry("the sink panicked")
-            }
-        }
-    }
-}
-
-impl Drop for InHand {
-    fn drop(&mut self) {
-        let detached = {
-            let mut inner = locked(&self.slot.inner);
-            inner.sink = self.sink.take();
-            inner.detached
-        };
-        if detached {
-            self.shared.remove(&self.core, &self.slot);
-        }
-    }
-}
-
-/// `None`: it panicked.
-async fn caught<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
-        Ok(Poll::Pending) => Poll::Pending,
-        Err(_) => Poll::Ready(None),
-    })
-    .await
 }

@@ -1,0 +1,101 @@
+//! Where things stand in the queue's directory, and what is done to directories: made durable, listed, removed.
+
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use disk::{DirEntry, Disk, DiskError, EntryKind, ErrorClass, FileCache, SyncSite};
+use wal_format::StreamId;
+use wal_store::QUARANTINE_DIR;
+
+use crate::{OpenError, OpenReport, StreamError, meta};
+
+use super::Ledger;
+
+/// The directory of all streams' directories.
+pub(super) const STREAMS: &str = "streams";
+/// The lock; that the file exists means nothing.
+pub(super) const LOCK: &str = "LOCK";
+/// Syncs of the directory of streams.
+pub(super) const STREAMS_DIR: SyncSite = SyncSite::new("streams.dir");
+/// Syncs of the queue's directory.
+pub(super) const QUEUE_DIR: SyncSite = SyncSite::new("queue.dir");
+
+/// What is in the directories and is not the queue's: listed, never adopted, never touched.
+pub(super) fn strays(disk: &dyn Disk, ledger: &Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
+    let ours = |name: &str| {
+        [LOCK, meta::META, STREAMS, QUARANTINE_DIR].contains(&name)
+            || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {
+        if !entry.name.to_str().is_some_and(ours) {
+            report.strays.push(entry.name.to_string_lossy().into_owned());
+        }
+        ControlFlow::Continue(())
+    })?;
+    disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
+        let known =
+            entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
+        if !known {
+            report.strays.push(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    report.strays.sort_unstable();
+    Ok(())
+}
+
+/// Unlinks what is left of a deleted stream, forgets its cursors, forgets it.
+pub(super) fn finish_delete(
+    disk: &dyn Disk,
+    files: &FileCache,
+    ledger: &mut Ledger,
+    id: StreamId,
+) -> Result<(), StreamError> {
+    let dir = stream_dir(id);
+    let mut names: Vec<PathBuf> = Vec::new();
+    let listed = disk.list(&dir, &mut |entry: DirEntry<'_>| {
+        names.push(dir.join(entry.name));
+        ControlFlow::Continue(())
+    });
+    match listed {
+        Err(error) if error.class() == ErrorClass::NotFound => {}
+        Err(error) => return Err(error.into()),
+        Ok(()) => {
+            for path in &names {
+                files.remove(path);
+                disk.remove_file(path)?;
+            }
+            disk.remove_dir(&dir)?;
+            disk.sync_dir(Path::new(STREAMS), STREAMS_DIR)?;
+        }
+    }
+    ledger.offsets.forget_stream(id).map_err(|e| StreamError::cursors(&e))?;
+    ledger.catalog.forget(id)?;
+    Ok(())
+}
+
+/// A stream's directory. Made of its id alone: names never become paths.
+pub(crate) fn stream_dir(id: StreamId) -> PathBuf {
+    Path::new(STREAMS).join(format!("{:016x}", id.get()))
+}
+
+/// The id a directory's name stands for.
+fn stream_id(name: &OsStr) -> Option<StreamId> {
+    let name = name.to_str()?;
+    let id = StreamId::new(u64::from_str_radix(name, 16).ok()?);
+    (stream_dir(id).file_name() == Some(OsStr::new(name))).then_some(id)
+}
+
+/// Makes sure that a directory exists, durably. One that is there already is durable: opening syncs its parent first, and one whose
+/// sync fails is removed.
+pub(super) fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), DiskError> {
+    match disk.create_dir(dir) {
+        Err(error) if error.class() == ErrorClass::Exists => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(()) => {}
+    }
+    disk.sync_dir(dir.parent().unwrap_or(Path::new("")), site).inspect_err(|_| {
+        let _ = disk.remove_dir(dir);
+    })
+}
