@@ -5,6 +5,7 @@
 
 mod basics;
 mod inspect;
+mod limits;
 mod names;
 mod owners;
 mod runtime;

@@ -11,16 +11,16 @@ use pq::{
 use crate::{DEADLINE, simulated};
 
 /// Seqs as they arrived.
-type Arrived = Arc<Mutex<Vec<u64>>>;
+pub(crate) type Arrived = Arc<Mutex<Vec<u64>>>;
 
 /// Answers by a script, then takes everything.
-struct Scripted {
+pub(crate) struct Scripted {
     arrived: Arrived,
     answers: Vec<Answer>,
     started_with: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-enum Answer {
+pub(crate) enum Answer {
     Panic,
     Retry,
     Reject,
@@ -30,7 +30,7 @@ enum Answer {
 }
 
 impl Scripted {
-    fn new(answers: impl Into<Vec<Answer>>) -> (Self, Arrived) {
+    pub(crate) fn new(answers: impl Into<Vec<Answer>>) -> (Self, Arrived) {
         let arrived = Arrived::default();
         (
             Self { arrived: Arc::clone(&arrived), answers: answers.into(), started_with: Arc::default() },
