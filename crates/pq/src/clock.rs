@@ -5,6 +5,7 @@
 //! before the sleep is kept, so none is lost between a check and a sleep.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Wake;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -77,13 +78,23 @@ impl Wake for ClockWake {
 #[derive(Debug)]
 pub struct SystemClock {
     origin: std::time::Instant,
+    /// Time of day less monotonic time, in nanoseconds, as of `looked_at`.
+    offset: AtomicU64,
+    looked_at: AtomicU64,
 }
+
+/// How old the offset of the time of day may be. Every append asks for both times; one look at the machine's clocks is half of two.
+const OFFSET_AGE_MAX: Duration = Duration::from_millis(1);
 
 impl SystemClock {
     /// A clock whose origin is now.
     #[must_use]
     pub fn new() -> Self {
-        Self { origin: std::time::Instant::now() }
+        Self {
+            origin: std::time::Instant::now(),
+            offset: AtomicU64::new(0),
+            looked_at: AtomicU64::new(u64::MAX),
+        }
     }
 }
 
@@ -104,6 +115,20 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, due: Option<Instant>, wake: &Arc<ClockWake>) {
         wake.wait(due.map(|due| due.saturating_since(self.now())));
+    }
+
+    fn both(&self) -> Now {
+        let instant = self.now();
+        let looked_at = self.looked_at.load(Ordering::Acquire);
+        let age = instant.saturating_since(Instant::from_nanos(looked_at));
+        if looked_at == u64::MAX || age > OFFSET_AGE_MAX {
+            let wall = self.wall();
+            self.offset.store(wall.nanos().wrapping_sub(instant.nanos()), Ordering::Release);
+            self.looked_at.store(instant.nanos(), Ordering::Release);
+            return Now { instant, wall };
+        }
+        let wall = self.offset.load(Ordering::Acquire).wrapping_add(instant.nanos());
+        Now { instant, wall: WallTime::from_nanos(wall) }
     }
 }
 
@@ -182,6 +207,10 @@ impl Clock for ManualClock {
         wake.wait(None);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "clock_tests.rs"]
+mod tests;
 
 /// Locks; a panic of another holder is no reason to stop, the values are plain.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -49,7 +49,9 @@ impl Core {
         // A panic inside must not leave the stream off its lane for ever.
         let _on_lane = OnLane(&stream.listener);
         let result = stream.log.commit(now, Want::Batch);
-        if let Err(error) = &result {
+        if let Err(error) = &result
+            && stream.quiet.may_speak(now.instant)
+        {
             tracing::warn!(stream = %stream.name, %error, "commit failed");
         }
         if let Some(due) = stream.log.due() {

@@ -21,6 +21,7 @@ mod ids;
 mod layout;
 mod listener;
 mod open;
+mod quiet;
 mod stream;
 mod streams;
 mod tick;
@@ -62,6 +63,7 @@ pub struct Core {
     phase: AtomicU64,
     saves: AtomicU64,
     ids: Mutex<ids::Ids>,
+    quiet: quiet::Quiet,
     held: Mutex<Option<Held>>,
 }
 

@@ -69,6 +69,7 @@ impl Core {
             phase: 0.into(),
             saves: 0.into(),
             ids: Mutex::new(ids),
+            quiet: super::quiet::Quiet::default(),
             held: Mutex::new(Some(Held { _lock: lock, _permit: permit })),
             disk,
             options,

@@ -12,6 +12,7 @@ use crate::{ConsumerStats, Gap, StreamSettings, StreamStats};
 
 use super::consumer::ConsumerState;
 use super::listener::Listener;
+use super::quiet::Quiet;
 
 /// A stream that runs.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(crate) struct StreamState {
     consumers: Mutex<BTreeMap<ConsumerId, Arc<ConsumerState>>>,
     deleted: AtomicBool,
     pub(crate) retired: AtomicU64,
+    pub(crate) quiet: Quiet,
 }
 
 impl StreamState {
@@ -44,6 +46,7 @@ impl StreamState {
             consumers: Mutex::default(),
             deleted: AtomicBool::new(false),
             retired: AtomicU64::new(0),
+            quiet: Quiet::default(),
         }
     }
 

@@ -97,7 +97,7 @@ impl Core {
         if let Err(error) = save(&mut ledger, &plan) {
             ledger.failures = ledger.failures.saturating_add(1);
             drop(ledger);
-            self.save_failed(changed, &plan, &error);
+            self.save_failed(changed, &plan, &error, now.instant);
             return Err(error);
         }
         ledger.failures = 0;
@@ -112,7 +112,7 @@ impl Core {
         let mut report =
             TickReport { cursors_count: plan.moves.len(), floors_count: plan.floors.len(), retired_count: 0 };
         for (stream, below) in &plan.retire {
-            report.retired_count += self.retire(stream, *below);
+            report.retired_count += self.retire(stream, *below, now.instant);
         }
         Ok(report)
     }
@@ -151,8 +151,10 @@ impl Core {
         plan
     }
 
-    fn save_failed(&self, mut changed: Changed, plan: &Plan, error: &SaveError) {
-        tracing::warn!(%error, "cursors could not be saved");
+    fn save_failed(&self, mut changed: Changed, plan: &Plan, error: &SaveError, now: Instant) {
+        if self.quiet.may_speak(now) {
+            tracing::warn!(%error, "cursors could not be saved");
+        }
         changed.cursors.retain(|consumer| !consumer.is_removed());
         for consumer in &changed.cursors {
             let _ = consumer.list_again();
@@ -165,7 +167,7 @@ impl Core {
     }
 
     /// Unlinks below a durable floor; what fails is tried again with the next tick.
-    fn retire(&self, stream: &StreamState, below: SegmentId) -> usize {
+    fn retire(&self, stream: &StreamState, below: SegmentId, now: Instant) -> usize {
         match stream.log.retire(below) {
             Ok(count) => {
                 self.hub.with_cache(|cache| cache.retired(stream.id, below));
@@ -173,7 +175,9 @@ impl Core {
                 count
             }
             Err(error) => {
-                tracing::warn!(stream = %stream.name, %error, "segments could not be unlinked");
+                if stream.quiet.may_speak(now) {
+                    tracing::warn!(stream = %stream.name, %error, "segments could not be unlinked");
+                }
                 self.hub.touch(stream.id);
                 0
             }
@@ -189,6 +193,7 @@ fn sync_covered(stream: &StreamState, now: Now) {
     let cursors = stream.consumers().iter().map(|c| c.cursor()).max();
     if cursors.is_some_and(|cursor| cursor > stream.ends().durable)
         && let Err(error) = stream.log.commit(now, Want::Durable)
+        && stream.quiet.may_speak(now.instant)
     {
         tracing::warn!(stream = %stream.name, %error, "records could not be synced before their cursor");
     }
