@@ -8,6 +8,29 @@
 //!   commit everything ─> tick ─> clean-stop record                                   close
 //! ```
 //!
+//! ```
+//! use std::sync::Arc;
+//! use pq::core::{Core, Seed};
+//! use pq::{Now, Options, Start};
+//!
+//! let (disk, now) = (Arc::new(sim_disk::SimDisk::new()), Now::default());
+//! let core = Core::open(disk, Options::default(), Seed::Fixed(1), now)?;
+//! let stream = core.open_stream("s", None, now)?;
+//! let consumer = core.open_consumer(&stream, "c", Start::Oldest, now)?;
+//! stream.log().append(b"one".as_slice(), now)?;
+//!
+//! // Nothing happens by itself: the driver lets time pass, and does what is due.
+//! let due = core.next_due(now.instant).expect("a part-filled batch is due for commit");
+//! let now = Now { instant: due, ..now };
+//! core.run_timers(due);
+//! core.commit_due(now);
+//! let delivery = core.next(&stream, &consumer, 1 << 20, &mut Default::default(), now)?.expect("it is durable");
+//! assert!(core.acknowledge(&consumer, &delivery, delivery.next(), None)?);
+//! assert_eq!(core.tick(now)?.cursors_count, 1);
+//! assert!(core.close(|| now)?.clean);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Locks, in this order: `ledger` (long, held over files: the retention lock of I7) → `streams` → the cache's (short) → a consumer's
 //! (short). `ack` and the end of a turn never take the long one.
 
@@ -16,6 +39,7 @@ mod close;
 mod commit;
 mod consumer;
 mod consumers;
+mod handles;
 mod hub;
 mod ids;
 mod layout;
@@ -40,6 +64,7 @@ use crate::catalog::Catalog;
 use crate::{OpenReport, Options};
 
 pub(crate) use consumer::{AckDone, ConsumerState};
+pub use handles::{CoreConsumer, CoreStream};
 pub(crate) use hub::{Hub, LaneJob};
 pub use ids::Seed;
 pub(crate) use layout::stream_dir;
