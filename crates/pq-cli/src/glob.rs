@@ -53,6 +53,11 @@ impl PathPattern {
         matches_names(&self.parts, &names)
     }
 
+    /// Whether it is a plain path.
+    pub(crate) fn names_one_file(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Folders in which its files stand: where a file that was renamed is looked for.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let Some((_, folder_parts)) = self.parts.split_last() else {

@@ -15,6 +15,7 @@ mod summary;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -108,18 +109,21 @@ fn open(plan: &Plan) -> Result<Queue, Failure> {
 }
 
 /// What a person can do about a queue that does not open.
-pub(crate) fn open_failure(dir: &std::path::Path, error: &OpenError) -> Failure {
+pub(crate) fn open_failure(dir: &Path, error: &OpenError) -> Failure {
     let shown = dir.display();
-    match error {
-        OpenError::InUse { .. } => Failure::new(format!("{shown}: the queue is in use by another process"))
-            .help(
-                "stop that one first; `pq stat`, `pq verify` and `pq read` without --consumer work beside it",
-            ),
-        other => {
-            let text = other.to_string();
-            let text = if text.contains(&*shown.to_string()) { text } else { format!("{shown}: {text}") };
-            Failure::new(text)
+    if matches!(error, OpenError::InUse { .. }) {
+        return Failure::new(format!("{shown}: the queue is in use by another process")).help(
+            "stop that one first; `pq stat`, `pq verify` and `pq read` without --consumer work beside it",
+        );
+    }
+    let failure = Failure::new(format!("{shown}: the queue cannot be opened: {error}"));
+    match dir.metadata() {
+        Err(_) => failure.help("give the queue's directory, the one that `dir` in [queue] names"),
+        Ok(meta) if !meta.is_dir() => failure.help("this is a file; give the queue's directory"),
+        Ok(_) if !dir.join("queue.meta").exists() => {
+            failure.help("this folder holds no queue; give the one that `dir` in [queue] names")
         }
+        Ok(_) => failure,
     }
 }
 
@@ -141,7 +145,7 @@ fn report_recovery(queue: &Queue, reporter: &Reporter) {
 fn first_streams(pipeline: &Pipeline) -> BTreeSet<String> {
     let plan = pipeline.plan();
     let declared = plan.streams.iter().map(|stream| stream.name.clone());
-    let fed = plan.files.iter().flat_map(shard::stream_names);
+    let fed = plan.files.iter().flat_map(shard::stream_names_of);
     declared.chain(fed).chain(plan.stdin.clone()).chain(pipeline.queue().streams()).collect()
 }
 

@@ -33,6 +33,11 @@ impl Template {
         self.0.contains(&format!("{{{field}}}"))
     }
 
+    /// Whether it has no field at all.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.0.contains('{')
+    }
+
     /// The text with the fields filled in.
     pub(crate) fn fill(&self, values: &[(&str, &str)]) -> String {
         values

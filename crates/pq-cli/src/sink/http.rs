@@ -200,19 +200,18 @@ fn classify(status: StatusCode, retry_after: Option<&HeaderValue>) -> Answer {
     }
 }
 
-/// The error and what it came from: reqwest's own text says only that a request failed.
+/// What the error came from: reqwest's own text says only that a request failed, and repeats the URL.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
+    let mut parts: Vec<String> = Vec::new();
     let mut source = error.source();
     while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
+        let text = inner.to_string();
+        if parts.last().is_none_or(|last| !last.contains(&text)) {
+            parts.push(text);
         }
         source = inner.source();
     }
-    text
+    if parts.is_empty() { error.to_string() } else { parts.join(": ") }
 }
 
 #[cfg(test)]

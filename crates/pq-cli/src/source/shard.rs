@@ -113,8 +113,8 @@ impl<P: Pipeline> Shard<P> {
                 continue;
             }
             let found = found_files(&files);
-            if found.is_empty() && finding == Finding::First && self.part.index == 0 {
-                self.pipeline.notice(format!("no file matches {}", patterns(&files)));
+            if finding == Finding::First && self.part.index == 0 {
+                self.tell_missing(&files, &found);
             }
             for (path, meta) in found {
                 let name = stream_name(&files, &path);
@@ -126,6 +126,23 @@ impl<P: Pipeline> Shard<P> {
         // Looking for files costs at most a fiftieth of the time, however many there are.
         self.next_find = Instant::now() + self.poll_interval.max(started.elapsed() * 50);
         Ok(())
+    }
+
+    /// A file that is named and not there is an error, as for `cat`; one that is followed may come later; a pattern may match nothing.
+    fn tell_missing(&self, files: &PlannedFiles, found: &[(PathBuf, Metadata)]) {
+        let named = files.patterns.iter().filter(|pattern| pattern.names_one_file());
+        for missing in named.filter(|pattern| pattern.expand().is_empty()) {
+            match files.at_end {
+                AtEnd::Follow => self.pipeline.notice(format!("`{missing}` is not there yet")),
+                AtEnd::Finish => self.pipeline.failed(
+                    Failure::wrong(format!("`{missing}` is not there"))
+                        .help("correct `paths` in [[source.file]]"),
+                ),
+            }
+        }
+        if found.is_empty() && files.patterns.iter().any(|pattern| !pattern.names_one_file()) {
+            self.pipeline.notice(format!("no file matches {}", patterns(files)));
+        }
     }
 
     fn feeder(&mut self, name: &str) -> Result<&mut Feeder, Failure> {
@@ -201,8 +218,11 @@ fn found_files(files: &PlannedFiles) -> Vec<(PathBuf, Metadata)> {
     found
 }
 
-/// Names of the streams that these files feed now.
-pub(crate) fn stream_names(files: &PlannedFiles) -> Vec<String> {
+/// Names of the streams that these files feed now; a plain name whether or not there is a file.
+pub(crate) fn stream_names_of(files: &PlannedFiles) -> Vec<String> {
+    if files.stream.is_plain() {
+        return vec![files.stream.fill(&[])];
+    }
     found_files(files).iter().map(|(path, _)| stream_name(files, path)).collect()
 }
 

@@ -15,6 +15,9 @@ struct Request {
     body: Vec<u8>,
 }
 
+/// Never answers.
+const HOLD: &str = "hold";
+
 /// Answers with these statuses in turn, the last one for ever; an empty one hangs up without an answer.
 fn serve(answers: &'static [&'static str]) -> (u16, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -28,6 +31,11 @@ fn serve(answers: &'static [&'static str]) -> (u16, Receiver<Request>) {
             while let Some(request) = receive(&mut reader) {
                 last = answers.next().unwrap_or(&last);
                 if sender.send(request).is_err() || last.is_empty() {
+                    break;
+                }
+                if last == HOLD {
+                    // Until the client hangs up.
+                    let _ = reader.read(&mut [0]);
                     break;
                 }
                 let answer = format!("HTTP/1.1 {last}\r\nContent-Length: 0\r\n\r\n");
@@ -109,7 +117,44 @@ fn a_server_that_takes_less_at_once_gets_less_at_once() {
     assert_eq!(bodies, [&b"one\ntwo\xff\nthree\n"[..], b"one\n", b"two\xff\n", b"three\n"]);
 }
 
-// S65
+// S51
+#[test]
+fn a_stop_does_not_wait_for_a_stuck_server_longer_than_its_deadline() {
+    let bench = Bench::new();
+    let (port, requests) = serve(&[HOLD]);
+    config(&bench, port, "ndjson");
+    let with_deadline = |deadline: &str| {
+        let config = text(&bench.read("pipeline.toml"));
+        let lines = config.lines().filter(|line| !line.starts_with("stop_deadline"));
+        let config: Vec<&str> = lines.collect();
+        bench.write(
+            "pipeline.toml",
+            config.join("\n").replace("dir = \"q\"", &format!("dir = \"q\"\nstop_deadline = \"{deadline}\"")),
+        );
+    };
+    with_deadline("100ms");
+    let running = bench.start();
+    requests.recv().unwrap();
+    running.signal("-TERM");
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("could not be closed in time"), "{}", text(&output.stderr));
+
+    let (port, requests) = serve(&[HOLD]);
+    config(&bench, port, "ndjson");
+    with_deadline("1h");
+    let running = bench.start();
+    requests.recv().unwrap();
+    running.signal("-INT");
+    running.signal("-TERM");
+    let code = running.end().status.code();
+    assert!(matches!(code, Some(130 | 143)), "a second signal ends it at once: {code:?}");
+
+    let (port, _requests) = serve(&["200 OK"]);
+    config(&bench, port, "ndjson");
+    assert_eq!(bench.run().success().figure("records_delivered"), 3);
+}
+
 #[test]
 fn a_dead_server_is_named_and_a_stop_keeps_what_it_did_not_take() {
     let bench = Bench::new();

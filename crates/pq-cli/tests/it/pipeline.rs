@@ -187,6 +187,17 @@ fn drain_ends_a_followed_pipeline_and_one_without_sources() {
 }
 
 #[test]
+fn a_named_file_that_is_not_there_is_an_error_and_the_others_are_delivered() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "one\n");
+    bench.config(&format!("{FILES}[[source.file]]\npaths = [\"in/b.txt\"]\nstream = \"b\"\n"));
+    let ran = bench.run();
+    assert_eq!(ran.output.status.code(), Some(1));
+    assert!(ran.stderr().contains("in/b.txt"), "{}", ran.stderr());
+    assert_eq!(text(&bench.read("out/a.log")), "one\n");
+}
+
+#[test]
 fn many_streams_are_declared_in_one_table() {
     let bench = Bench::new();
     bench.config("[[stream]]\nname = \"s-{number}\"\ncount = 20\n[[sink.null]]\n");
