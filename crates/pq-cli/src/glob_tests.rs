@@ -1,3 +1,5 @@
+//! File patterns against names and folders.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Bytes to records and back, at every limit.
+
 use super::*;
 
 const WIDE: Limits = Limits { record_bytes_max: 100, records_max: 100, batch_bytes_max: 10_000 };

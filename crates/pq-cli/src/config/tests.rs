@@ -1,3 +1,5 @@
+//! What a person reads when a configuration is wrong, and what a right one means.
+
 use super::*;
 
 fn load(body: &str) -> Result<Plan, String> {

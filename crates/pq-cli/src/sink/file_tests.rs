@@ -1,3 +1,5 @@
+//! Claims, cuts and notices of the file sink, without a queue.
+
 use super::*;
 
 fn fds() -> Arc<FdBudget> {

@@ -15,6 +15,9 @@ use crate::config::{AtEnd, PlannedFiles};
 use crate::failure::Failure;
 use crate::template::path_safe;
 
+/// While nothing comes, files are looked at up to so many times less often.
+const QUIET_FACTOR: u32 = 4;
+
 /// What a shard needs of the pipeline.
 pub(crate) trait Pipeline: Send + Sync {
     /// The stream of this name, created and with its sinks attached.
@@ -75,15 +78,17 @@ impl<P: Pipeline> Shard<P> {
         self.take_up_known_streams()?;
         self.find(Finding::First)?;
         self.rescue();
+        let mut pause = self.poll_interval;
         while !self.stop.is_set() {
             let turn = self.turns();
             match turn {
-                Turn::Progress => {}
+                Turn::Progress => pause = self.poll_interval,
                 Turn::Finished if !self.is_followed => break,
                 Turn::Idle | Turn::Finished => {
-                    if self.stop.sleep(self.poll_interval) {
+                    if self.stop.sleep(pause) {
                         break;
                     }
+                    pause = (pause * 2).min(self.poll_interval * QUIET_FACTOR);
                 }
             }
             if self.is_followed && Instant::now() >= self.next_find {
