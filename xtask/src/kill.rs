@@ -26,23 +26,25 @@ use crate::shell::verdict;
 const STREAMS: [&str; 3] = ["a", "b", "c"];
 /// Places inside commit, rotation, cursor save, journal compaction and retirement, and up to which occurrence to draw.
 const POINTS: [(&str, u64); 16] = [
-    ("write.seg:before", 40),
-    ("write.seg:middle", 40),
-    ("commit.batch:before", 40),
-    ("commit.batch:after", 40),
-    ("create.seg:after", 4),
-    ("segment.dir:before", 4),
-    ("segment.dir:after", 4),
-    ("rotate.file:before", 4),
-    ("rotate.file:after", 4),
-    ("write.cursors:middle", 8),
-    ("cursors.save:before", 8),
-    ("cursors.save:after", 8),
+    ("write.seg:before", 16),
+    ("write.seg:middle", 16),
+    ("commit.batch:before", 16),
+    ("commit.batch:after", 16),
+    ("create.seg:after", 3),
+    ("segment.dir:before", 3),
+    ("segment.dir:after", 3),
+    ("rotate.file:before", 2),
+    ("rotate.file:after", 2),
+    ("write.cursors:middle", 3),
+    ("cursors.save:before", 3),
+    ("cursors.save:after", 3),
     ("journal.generation:before", 1),
-    ("remove.seg:before", 4),
-    ("remove.seg:after", 4),
-    ("retire.dir:before", 2),
+    ("remove.seg:before", 2),
+    ("remove.seg:after", 2),
+    ("retire.dir:before", 1),
 ];
+/// A round that nobody kills lasts about twice as long.
+const MOMENT_MAX_US: u64 = 80_000;
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 /// How often, and with what.
@@ -176,7 +178,7 @@ body = "lines"
             chosen = format!("{point}:{}", self.random.below(most) + 1);
             command.env("PQ_CRASH", &chosen);
         } else {
-            limit = Duration::from_micros(self.random.below(400_000));
+            limit = Duration::from_micros(self.random.below(MOMENT_MAX_US));
         }
         let mut child = Running::start(&mut command)?;
         let Some(status) = child.wait_until(Instant::now() + limit)? else {
