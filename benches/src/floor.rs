@@ -69,9 +69,16 @@ pub(crate) fn beside_fio(folder: &Path, bytes: usize, count: usize, rounds: usiz
         return Ok(None);
     }
     let mut ratios = Vec::new();
-    for _ in 0..rounds {
-        let ours = median(write_and_sync_us(folder, bytes, count)?);
-        ratios.push(ours / fio_us(folder, bytes, count)?);
+    for round in 0..rounds {
+        let (ours, fio);
+        if round % 2 == 0 {
+            ours = median(write_and_sync_us(folder, bytes, count)?);
+            fio = fio_us(folder, bytes, count)?;
+        } else {
+            fio = fio_us(folder, bytes, count)?;
+            ours = median(write_and_sync_us(folder, bytes, count)?);
+        }
+        ratios.push(ours / fio);
     }
     Ok(Some(median(ratios)))
 }

@@ -10,6 +10,8 @@ use crate::harness::Sample;
 use crate::load::{Load, PAYLOAD_BYTES, payload};
 use crate::reference::times_sample;
 
+/// More than the put benchmark writes.
+const UNSYNCED_BYTES: u64 = 1 << 30;
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A new queue with one stream; closed by [`Bench::end`].
@@ -110,7 +112,13 @@ pub(crate) fn group(folder: &Path, load: &Load) -> Result<Sample> {
 
 /// One call a record, nothing synced: records a second until the last one is written.
 pub(crate) fn put(folder: &Path, load: &Load) -> Result<Sample> {
-    let settings = StreamSettings { sync: SyncSetting::Never, ..StreamSettings::default() };
+    // The reference loop syncs nothing: neither do we, not even at a rotation.
+    let settings = StreamSettings {
+        sync: SyncSetting::Never,
+        segment_bytes_max: UNSYNCED_BYTES,
+        unsynced_bytes_max: UNSYNCED_BYTES,
+        ..StreamSettings::default()
+    };
     let bench = Bench::begin(folder, settings)?;
     let begun = Instant::now();
     let mut last = None;
