@@ -1,3 +1,5 @@
+//! Names of segments, and the list of them.
+
 use super::*;
 
 fn info(id: u64, first: u64, end: u64) -> SegmentInfo {

@@ -1,3 +1,5 @@
+//! The budget is kept, shortage evicts, nobody is left waiting.
+
 use std::sync::mpsc;
 use std::thread;
 

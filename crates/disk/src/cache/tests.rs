@@ -1,3 +1,5 @@
+//! Idle files are found again, the oldest goes first, permits come back.
+
 use std::path::PathBuf;
 use std::thread;
 

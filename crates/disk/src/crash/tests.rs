@@ -1,3 +1,5 @@
+//! Crash points fire at the call they name, and nowhere else.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tempfile::TempDir;

@@ -1,3 +1,5 @@
+//! Every errno is in its class.
+
 use std::io;
 use std::path::Path;
 

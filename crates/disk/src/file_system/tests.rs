@@ -1,3 +1,5 @@
+//! File systems are known by their magic number.
+
 use super::*;
 
 // S02

@@ -1,3 +1,5 @@
+//! What the real disk promises beyond the contract: modes, links, names, locks.
+
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -1,3 +1,5 @@
+//! Short and interrupted calls are invisible.
+
 use super::*;
 
 /// A file in memory whose calls transfer at most `step` bytes, and are interrupted every other time.
