@@ -94,3 +94,8 @@ pub use wal_store::{
     AppendError, CommitError, Ends, Gap, GapReason, Level, OwnedTag, ReadLevel, Record, RecordRef, Run,
     SyncSetting,
 };
+
+/// The README's example, compiled and run with the doc-tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
