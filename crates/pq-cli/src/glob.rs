@@ -58,6 +58,11 @@ impl PathPattern {
         self.parts.is_empty()
     }
 
+    /// Whether something stands under a plain path.
+    pub(crate) fn exists(&self) -> bool {
+        self.names_one_file() && self.root.exists()
+    }
+
     /// Folders in which its files stand: where a file that was renamed is looked for.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let Some((_, folder_parts)) = self.parts.split_last() else {

@@ -39,8 +39,6 @@ use summary::Summary;
 
 /// Threads that read files.
 const SHARDS_COUNT: u64 = 2;
-/// Longest pause between two looks at whether everything is delivered.
-const DRAIN_LOOK_MAX: Duration = Duration::from_millis(100);
 
 /// Runs a pipeline.
 pub(crate) fn run(args: &Run) -> Ended {
@@ -83,7 +81,7 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
     let progress = (!args.quiet).then(|| Progress::start(queue.clone(), Arc::clone(&reporter)));
     let why = pipeline.ensure(first_streams(&pipeline)).and_then(|()| {
         let mut sources = Sources::start(&pipeline, events)?;
-        let why = wait(&pipeline, &mut sources.left, received, has_end);
+        let why = wait(&pipeline, &mut sources.left, events, received, has_end);
         sources.stop(received, deadline / 2);
         why
     });
@@ -239,6 +237,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure
 fn wait(
     pipeline: &Pipeline,
     left: &mut usize,
+    events: &Sender<Event>,
     received: &Receiver<Event>,
     has_end: bool,
 ) -> Result<Why, Failure> {
@@ -251,18 +250,17 @@ fn wait(
             Err(_) => return Err(Failure::new("nothing is left to wait for")),
         }
     }
-    // Nothing is appended any more. Looked at ever less often: a destination may be down for days.
-    let mut patience = Duration::from_millis(1);
+    // Nothing is appended any more.
+    pipeline.tell_when_drained(events.clone())?;
     loop {
-        if pipeline.with_attached(|all| all.iter().all(|one| one.lag() == 0)) {
-            return Ok(Why::Done);
+        match received.recv() {
+            Ok(event) => {
+                if let Heard::Stop(why) = stops(pipeline, event) {
+                    return Ok(why);
+                }
+            }
+            Err(_) => return Err(Failure::new("nothing is left to wait for")),
         }
-        if let Ok(event) = received.recv_timeout(patience)
-            && let Heard::Stop(why) = stops(pipeline, event)
-        {
-            return Ok(why);
-        }
-        patience = (patience * 2).min(DRAIN_LOOK_MAX);
     }
 }
 
@@ -275,6 +273,7 @@ fn stops(pipeline: &Pipeline, event: Event) -> Heard {
     match event {
         Event::Signal(name) => Heard::Stop(Why::Signal(name)),
         Event::StdoutClosed => Heard::Stop(Why::StdoutClosed),
+        Event::Drained => Heard::Stop(Why::Done),
         Event::SourceEnded(ended) => {
             if let Err(failure) = ended {
                 pipeline.failed(failure);

@@ -149,6 +149,13 @@ impl Queue {
         }
     }
 
+    /// Grows whenever records of any stream became readable, or a cursor moved. Costs next to nothing: whoever shows [`Queue::stats`]
+    /// regularly can look here first whether there is anything new.
+    #[must_use]
+    pub fn moves_count(&self) -> u64 {
+        self.shell.core.hub.moves_count()
+    }
+
     /// The descriptor budget; sinks take their sockets from it too.
     #[must_use]
     pub fn fds(&self) -> Arc<FdBudget> {

@@ -13,6 +13,8 @@ use crate::failure::Failure;
 pub(crate) enum Event {
     /// A thread that reads is done.
     SourceEnded(Result<(), Failure>),
+    /// Every sink has all there is.
+    Drained,
     /// A person, or a service manager, wants it to stop.
     Signal(&'static str),
     /// Nobody reads what the stdout sink writes.

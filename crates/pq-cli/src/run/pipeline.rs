@@ -6,11 +6,14 @@
 //! An output is claimed, durably, before the first byte goes to it: see the file sink.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pq::{Attached, FdBudget, Queue, SinkSettings, Stream};
 
+use super::events::Event;
 use super::report::Reporter;
 use crate::config::{Plan, PlannedSink, SinkKind};
 use crate::failure::Failure;
@@ -19,6 +22,7 @@ use crate::sink::file::{Claimed, FileSink, LastStop, claim};
 use crate::sink::http::{HttpSink, HttpTarget};
 use crate::sink::null::NullSink;
 use crate::sink::stdout::{OnClosed, StdoutSink};
+use crate::source::place::FileId;
 use crate::source::shard;
 use crate::template::{any_matches, path_safe};
 
@@ -36,8 +40,9 @@ pub(crate) struct Pipeline {
 struct State {
     streams: BTreeMap<String, Stream>,
     attached: Vec<Attached>,
-    /// Who writes to which file.
+    /// Who writes to which file, by the path configured and by what stands there.
     outputs: BTreeMap<PathBuf, String>,
+    output_files: BTreeMap<FileId, PathBuf>,
     /// One client per sink table, by its index.
     targets: BTreeMap<usize, Arc<HttpTarget>>,
 }
@@ -65,9 +70,27 @@ impl Pipeline {
         &self.plan
     }
 
-    /// Runs a closure over what is attached; meanwhile nothing can be attached.
-    pub(crate) fn with_attached<T>(&self, look: impl FnOnce(&[Attached]) -> T) -> T {
-        look(&self.lock().attached)
+    /// Once nothing is appended any more: sends [`Event::Drained`] when every sink has all there is. Waits for one sink after the
+    /// other, so that what is not drained costs nothing meanwhile.
+    ///
+    /// # Errors
+    /// Nobody would tell.
+    pub(crate) fn tell_when_drained(&self, events: Sender<Event>) -> Result<(), Failure> {
+        let runtime = self.plan.options.runtime.as_ref();
+        let runtime = runtime.ok_or_else(|| Failure::new("there is no runtime to wait on"))?;
+        let attached = std::mem::take(&mut self.lock().attached);
+        runtime.spawn(async move {
+            for one in &attached {
+                while one.lag() > 0 {
+                    // Detached or closed: the run ends by another event.
+                    if !one.drained().await {
+                        return;
+                    }
+                }
+            }
+            let _ = events.send(Event::Drained);
+        });
+        Ok(())
     }
 
     /// Makes these streams and attaches their sinks, unless that was done.
@@ -154,6 +177,7 @@ impl Pipeline {
         let note = consumer.note();
         let claimed =
             claim(&path, &note, self.last_stop, *sync).map_err(|error| failed(error.to_string()))?;
+        state.output_files.insert(claimed.extent.id(), path.clone());
         if let Some(notice) = &claimed.notice {
             self.reporter.notice(notice);
         }
@@ -172,6 +196,16 @@ impl Pipeline {
                 path.display()
             ))
             .help("put `{stream}` into `path` of [[sink.file]], or give `streams` that match one stream"));
+        }
+        // Before the first claim, which may cut the file.
+        let id = fs::metadata(path).ok().map(|meta| FileId::of(&meta));
+        if let Some(other) = id.and_then(|id| state.output_files.get(&id)) {
+            return Err(Failure::new(format!(
+                "{}: the same file as the output {}",
+                path.display(),
+                other.display()
+            ))
+            .help("give each [[sink.file]] a `path` of its own; links and `..` do not make it another file"));
         }
         let patterns = self.plan.files.iter().flat_map(|files| files.patterns.iter());
         match patterns.into_iter().find(|pattern| pattern.matches(path)) {
@@ -240,6 +274,10 @@ impl shard::Pipeline for Pipeline {
 
     fn streams(&self) -> Vec<String> {
         self.queue.streams()
+    }
+
+    fn is_output(&self, file: FileId) -> bool {
+        self.lock().output_files.contains_key(&file)
     }
 
     fn fds(&self) -> Arc<FdBudget> {

@@ -98,8 +98,14 @@ impl Figures {
 }
 
 fn show_lines(queue: &Queue, reporter: &Reporter, stop: &Stop) {
+    let mut moves = queue.moves_count();
     let mut last = Figures::of_all(&queue.stats());
     while !stop.sleep(LINE_INTERVAL) {
+        // The figures of all streams are worth their price only if one of them may be another now.
+        let before = std::mem::replace(&mut moves, queue.moves_count());
+        if moves == before {
+            continue;
+        }
         let stats = queue.stats();
         let figures = Figures::of_all(&stats);
         if figures != last {

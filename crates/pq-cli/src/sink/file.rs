@@ -43,6 +43,11 @@ impl fmt::Display for Extent {
 }
 
 impl Extent {
+    /// Which file it is.
+    pub(crate) fn id(&self) -> FileId {
+        self.id
+    }
+
     /// From a note; `None` if it is not one, or of a later version.
     fn parse(note: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(note).ok()?.split(' ');
@@ -104,6 +109,12 @@ pub(crate) fn claim(path: &Path, note: &[u8], last_stop: LastStop, sync: FileSyn
 }
 
 fn open_output(path: &Path, sync: FileSync) -> io::Result<File> {
+    // Asked first: a pipe that nobody reads would block the open. What cannot be cut back to a length gets records twice or never.
+    let other = fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+    if other {
+        let reason = "is a device, pipe or socket, and a file sink needs a regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
     match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         other => return other,

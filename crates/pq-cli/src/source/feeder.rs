@@ -3,15 +3,16 @@
 //! ```text
 //!   chunk of a file ──split──> records + tag (slot, place behind them) ──one append_batch──> stream
 //! ```
-//! Invariant: records and the place behind them are in one batch, so after a crash both are there or neither: no line is lost, and
-//! none is twice in the stream.
+//! Invariants: records and the place behind them are in one batch, so after a crash both are there or neither: no line is lost, and
+//! none is twice in the stream. A file is not let go before all that was read from it is durable: what a failing disk made the
+//! stream give up is read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pq::{AppendError, FdBudget, Record, Stream, Tag};
+use pq::{AppendError, CommitError, FdBudget, Record, Stream, Tag, Ticket};
 
 use super::place::{FileId, Head, Place, Slot};
 use super::tail::{Look, Notice, Tail};
@@ -32,6 +33,18 @@ pub(crate) struct Feeder {
     known: BTreeMap<Slot, Place>,
     /// Places of files that were read to their end and are still there.
     kept: BTreeMap<Slot, Place>,
+    /// What is not known to be durable yet, in the order it was appended.
+    unproven: VecDeque<Unproven>,
+    /// What is wrong with the stream, as it was told last.
+    complaint: Option<String>,
+}
+
+/// A batch that was appended, and where reading goes on if it is given up.
+#[derive(Debug)]
+struct Unproven {
+    ticket: Ticket,
+    slot: Slot,
+    before: Place,
 }
 
 /// Places of files that are gone are kept up to so many slots, then their slots are used again: they cost room in every segment.
@@ -44,7 +57,9 @@ pub(crate) enum Turn {
     Progress,
     /// Nothing to read now.
     Idle,
-    /// Every file was read to its end, and none is followed.
+    /// Every file was read to its end, but not all of it is durable: a commit is needed.
+    Unproven,
+    /// Every file was read to its end, none is followed, and all of it is durable.
     Finished,
 }
 
@@ -58,7 +73,15 @@ impl Feeder {
         let known =
             tags.iter().filter_map(|tag| Some((Slot::parse(&tag.producer)?, Place::parse(&tag.value)?)));
         let limits = Limits::of(stream.settings());
-        Self { known: known.collect(), kept: BTreeMap::new(), limits, files: Vec::new(), stream }
+        Self {
+            known: known.collect(),
+            kept: BTreeMap::new(),
+            limits,
+            files: Vec::new(),
+            unproven: VecDeque::new(),
+            complaint: None,
+            stream,
+        }
     }
 
     pub(crate) fn stream(&self) -> &Stream {
@@ -108,6 +131,7 @@ impl Feeder {
         buffer: &mut [u8],
         notify: Notify<'_>,
     ) -> Result<Turn, Failure> {
+        self.settle(notify);
         let mut at = 0;
         let mut waits = false;
         while let Some(tail) = self.files.get_mut(at) {
@@ -115,16 +139,25 @@ impl Feeder {
             let look = tail.look(fds, buffer, &mut |notice| notify(describe(&path, &notice)));
             match look {
                 Ok(Look::Bytes(got, rest)) => {
-                    if append(&self.stream, self.limits, tail, &buffer[..got], rest, notify)? {
-                        return Ok(Turn::Progress);
+                    let before = tail.place();
+                    match append(&self.stream, self.limits, tail, &buffer[..got], rest, notify)? {
+                        Appended::Batch(ticket) => {
+                            let slot = tail.slot();
+                            self.unproven.push_back(Unproven { ticket, slot, before });
+                            self.complaint = None;
+                            return Ok(Turn::Progress);
+                        }
+                        Appended::NotNow(error) => self.complain_once(&error.to_string(), notify),
+                        Appended::Nothing => {}
                     }
                     waits = true;
                 }
                 Ok(Look::Nothing) => waits = true,
-                Ok(Look::Finished) => {
+                Ok(Look::Finished) if self.unproven.is_empty() => {
                     self.let_go(at);
                     continue;
                 }
+                Ok(Look::Finished) => {}
                 Err(error) if tail.is_followed() => {
                     tail.complain_once(&error, notify);
                     waits = true;
@@ -138,7 +171,41 @@ impl Feeder {
             }
             at += 1;
         }
-        Ok(if waits { Turn::Idle } else { Turn::Finished })
+        Ok(match (waits, self.unproven.is_empty()) {
+            (true, _) => Turn::Idle,
+            (false, false) => Turn::Unproven,
+            (false, true) => Turn::Finished,
+        })
+    }
+
+    /// Tells a person what is wrong with the stream, unless it is what was told last.
+    pub(crate) fn complain_once(&mut self, problem: &str, notify: Notify<'_>) {
+        if self.complaint.as_deref() != Some(problem) {
+            notify(format!("stream `{}`: {problem}; trying again", self.stream.name()));
+            self.complaint = Some(problem.to_owned());
+        }
+    }
+
+    /// Forgets what is durable by now, and goes back to what was given up: its places were given up with it.
+    fn settle(&mut self, notify: Notify<'_>) {
+        while let Some(first) = self.unproven.front() {
+            match first.ticket.peek() {
+                Some(Ok(_)) => drop(self.unproven.pop_front()),
+                Some(Err(error)) if !error.is_retryable() => return self.go_back(&error, notify),
+                _ => return,
+            }
+        }
+    }
+
+    /// Whatever was appended behind a batch that was given up was given up too.
+    fn go_back(&mut self, error: &CommitError, notify: Notify<'_>) {
+        notify(format!("stream `{}`: {error}; reading them again", self.stream.name()));
+        for batch in self.unproven.drain(..).rev() {
+            let tail = self.files.iter_mut().find(|tail| tail.slot() == batch.slot);
+            if let Some(tail) = tail {
+                tail.move_to(batch.before);
+            }
+        }
     }
 
     fn let_go(&mut self, at: usize) {
@@ -183,7 +250,16 @@ fn has_more(path: &Path, place: &Place) -> bool {
     is_longer && fs::File::open(path).and_then(|file| place.head.is_at(&file)).unwrap_or(false)
 }
 
-/// Appends what the chunk holds; `false` if it holds no whole record, or the stream cannot take it now.
+/// What became of a chunk.
+enum Appended {
+    Batch(Ticket),
+    /// It holds no whole record, or its place cannot be told.
+    Nothing,
+    /// The stream cannot take it now.
+    NotNow(AppendError),
+}
+
+/// Appends what the chunk holds.
 fn append(
     stream: &Stream,
     limits: Limits,
@@ -191,17 +267,17 @@ fn append(
     chunk: &[u8],
     rest: lines::Rest,
     notify: Notify<'_>,
-) -> Result<bool, Failure> {
+) -> Result<Appended, Failure> {
     let mut records: Vec<Record<'_>> = Vec::new();
     let taken = lines::split(chunk, limits, rest, &mut records);
     if records.is_empty() {
-        return Ok(false);
+        return Ok(Appended::Nothing);
     }
     let place = match tail.place_after(taken, chunk) {
         Ok(place) => place,
         Err(error) => {
             tail.complain_once(&error, notify);
-            return Ok(false);
+            return Ok(Appended::Nothing);
         }
     };
     let (producer, value) = (tail.slot().producer(), place.to_string());
@@ -209,11 +285,11 @@ fn append(
         Failure::wrong(format!("{}: its place cannot be kept: {error}", tail.path().display()))
     })?;
     match stream.append_batch_blocking(&records, Some(tag)) {
-        Ok(_ticket) => {
+        Ok(ticket) => {
             tail.move_to(place);
-            Ok(true)
+            Ok(Appended::Batch(ticket))
         }
-        Err(error) if error.is_retryable() => Ok(false),
+        Err(error) if error.is_retryable() => Ok(Appended::NotNow(error)),
         Err(error) => Err(refused(stream, &error)),
     }
 }
@@ -232,3 +308,7 @@ fn describe(path: &Path, notice: &Notice) -> String {
         Notice::Vanished => format!("{path}: the file was removed before it was read"),
     }
 }
+
+#[cfg(test)]
+#[path = "feeder_tests.rs"]
+mod tests;

@@ -1,12 +1,12 @@
 //! A thread that feeds some of the streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pq::{FdBudget, Stream};
+use pq::{CommitError, FdBudget, Stream};
 
 use super::Stop;
 use super::feeder::{Feeder, Turn};
@@ -15,6 +15,8 @@ use crate::config::{AtEnd, PlannedFiles};
 use crate::failure::Failure;
 use crate::template::path_safe;
 
+/// How long a disk that refuses is left alone.
+const DISK_PAUSE: Duration = Duration::from_millis(500);
 /// While nothing comes, files are looked at up to so many times less often.
 const QUIET_FACTOR: u32 = 4;
 
@@ -24,6 +26,8 @@ pub(crate) trait Pipeline: Send + Sync {
     fn stream(&self, name: &str) -> Result<Stream, Failure>;
     /// Names of the streams that exist.
     fn streams(&self) -> Vec<String>;
+    /// Whether this file is one that the pipeline writes.
+    fn is_output(&self, file: FileId) -> bool;
     /// The queue's descriptors.
     fn fds(&self) -> Arc<FdBudget>;
     /// Tells a person something.
@@ -58,6 +62,8 @@ pub(crate) struct Shard<P> {
     is_followed: bool,
     poll_interval: Duration,
     next_find: Instant,
+    /// Outputs among the files found, each told once.
+    outputs_told: BTreeSet<FileId>,
 }
 
 impl<P: Pipeline> Shard<P> {
@@ -67,7 +73,19 @@ impl<P: Pipeline> Shard<P> {
             files.iter().map(|files| files.poll_interval).min().unwrap_or(Duration::from_secs(1));
         let next_find = Instant::now();
         let (feeders, buffer) = (BTreeMap::new(), Vec::new());
-        Self { pipeline, files, part, stop, feeders, buffer, is_followed, poll_interval, next_find }
+        let outputs_told = BTreeSet::new();
+        Self {
+            pipeline,
+            files,
+            part,
+            stop,
+            feeders,
+            buffer,
+            is_followed,
+            poll_interval,
+            next_find,
+            outputs_told,
+        }
     }
 
     /// Feeds until every file is at its end, or the stop; then everything appended is durable.
@@ -84,7 +102,12 @@ impl<P: Pipeline> Shard<P> {
             match turn {
                 Turn::Progress => pause = self.poll_interval,
                 Turn::Finished if !self.is_followed => break,
-                Turn::Idle | Turn::Finished => {
+                Turn::Unproven if !self.is_followed => {
+                    if !self.commit_now()? && self.stop.sleep(DISK_PAUSE) {
+                        break;
+                    }
+                }
+                Turn::Idle | Turn::Unproven | Turn::Finished => {
                     if self.stop.sleep(pause) {
                         break;
                     }
@@ -124,7 +147,11 @@ impl<P: Pipeline> Shard<P> {
             for (path, meta) in found {
                 let name = stream_name(&files, &path);
                 if self.part.owns(&name) {
-                    self.feeder(&name)?.offer(&path, &meta, files.at_end);
+                    // Sinks first: only then is it known which files are outputs.
+                    self.feeder(&name)?;
+                    if !self.is_output(&path, &meta) {
+                        self.feeder(&name)?.offer(&path, &meta, files.at_end);
+                    }
                 }
             }
         }
@@ -133,15 +160,28 @@ impl<P: Pipeline> Shard<P> {
         Ok(())
     }
 
+    /// Whether the pipeline itself writes this file, under whatever name: it would be read again, for ever.
+    fn is_output(&mut self, path: &Path, meta: &Metadata) -> bool {
+        let id = FileId::of(meta);
+        let is_output = self.pipeline.is_output(id);
+        if is_output && self.outputs_told.insert(id) {
+            self.pipeline.failed(
+                Failure::wrong(format!("{}: an output of this pipeline, not read as a source", path.display()))
+                    .help("write the output to another folder, or choose a narrower pattern"),
+            );
+        }
+        is_output
+    }
+
     /// A file that is named and not there is an error, as for `cat`; one that is followed may come later; a pattern may match nothing.
     fn tell_missing(&self, files: &PlannedFiles, found: &[(PathBuf, Metadata)]) {
         let named = files.patterns.iter().filter(|pattern| pattern.names_one_file());
-        for missing in named.filter(|pattern| pattern.expand().is_empty()) {
+        for missing in named.filter(|pattern| !found.iter().any(|(path, _)| pattern.matches(path))) {
+            let what = if missing.exists() { "is no regular file" } else { "is not there" };
             match files.at_end {
-                AtEnd::Follow => self.pipeline.notice(format!("`{missing}` is not there yet")),
+                AtEnd::Follow => self.pipeline.notice(format!("`{missing}` {what} yet")),
                 AtEnd::Finish => self.pipeline.failed(
-                    Failure::wrong(format!("`{missing}` is not there"))
-                        .help("correct `paths` in [[source.file]]"),
+                    Failure::wrong(format!("`{missing}` {what}")).help("correct `paths` in [[source.file]]"),
                 ),
             }
         }
@@ -177,7 +217,8 @@ impl<P: Pipeline> Shard<P> {
             let pipeline = &self.pipeline;
             match feeder.turn(&fds, &mut self.buffer[..bytes], &mut |text| pipeline.notice(text)) {
                 Ok(Turn::Progress) => all = Turn::Progress,
-                Ok(Turn::Idle) if all == Turn::Finished => all = Turn::Idle,
+                Ok(Turn::Idle) if all != Turn::Progress => all = Turn::Idle,
+                Ok(Turn::Unproven) if all == Turn::Finished => all = Turn::Unproven,
                 Ok(_) => {}
                 Err(failure) => failed.push((name.clone(), failure)),
             }
@@ -192,17 +233,36 @@ impl<P: Pipeline> Shard<P> {
         all
     }
 
+    /// Makes durable what was read to its end, unless the disk refuses: `false`. What is given up is read again in the next turn.
+    fn commit_now(&mut self) -> Result<bool, Failure> {
+        let mut is_done = true;
+        for (name, feeder) in &mut self.feeders {
+            let pipeline = &self.pipeline;
+            match feeder.stream().commit_blocking() {
+                Ok(_) => {}
+                Err(CommitError::Closed) => return Err(not_durable(name, &CommitError::Closed)),
+                Err(error) => {
+                    is_done = false;
+                    if error.is_retryable() {
+                        feeder.complain_once(&error.to_string(), &mut |text| pipeline.notice(text));
+                    }
+                }
+            }
+        }
+        Ok(is_done)
+    }
+
     fn commit(&self) -> Result<(), Failure> {
         for (name, feeder) in &self.feeders {
-            feeder.stream().commit_blocking().map_err(|error| {
-                Failure::wrong(format!(
-                    "stream `{name}`: the last records could not be made durable: {error}"
-                ))
-                .help("mend the cause and run it again: the source goes on where the stream ends")
-            })?;
+            feeder.stream().commit_blocking().map_err(|error| not_durable(name, &error))?;
         }
         Ok(())
     }
+}
+
+fn not_durable(name: &str, error: &CommitError) -> Failure {
+    Failure::wrong(format!("stream `{name}`: the last records could not be made durable: {error}"))
+        .help("mend the cause and run it again: the source goes on where the stream ends")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -155,6 +155,9 @@ impl Core {
         note: Option<&[u8]>,
     ) -> Result<super::AckDone, crate::AckError> {
         let done = consumer.ack(to, seek, hint, note)?;
+        if done != super::AckDone::Nothing {
+            self.hub.moved();
+        }
         if done == super::AckDone::ChangedFirst {
             self.hub.cursor_moved(consumer);
         }

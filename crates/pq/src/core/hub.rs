@@ -43,6 +43,20 @@ pub(crate) struct Shelf {
     listeners: HashMap<StreamId, Arc<Listener>>,
 }
 
+/// Turns with nothing to read that are ended under one hold of the lock, each in a microsecond or so.
+const EMPTY_TURNS_MAX: usize = 64;
+
+/// What a look for work found.
+#[derive(Debug)]
+pub(crate) enum Found<T> {
+    /// This.
+    Some(T),
+    /// Nothing yet; there may be more. Let others have the lock, and their turn on the runtime, before the next look.
+    Later,
+    /// Nothing is due.
+    Nothing,
+}
+
 /// What changed since the last tick.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
@@ -69,6 +83,8 @@ pub(crate) struct Hub {
     /// When a tick is due.
     pub(crate) saver: Alarm,
     pub(super) changed: Mutex<Changed>,
+    /// How often anything became readable or acknowledged.
+    moves: AtomicU64,
     /// Rung when anything ends: the queue, a stream, a turn of a sink that is to be parked.
     pub(crate) ended: Bell,
 }
@@ -95,6 +111,7 @@ impl Hub {
             timer: Alarm::new(),
             saver: Alarm::new(),
             changed: Mutex::default(),
+            moves: AtomicU64::new(0),
             ended: Bell::default(),
         }
     }
@@ -130,20 +147,57 @@ impl Hub {
         shelf.listeners.remove(&stream);
     }
 
-    /// The oldest due pool turn; arms the timer for what is due later, and wakes one more worker if more is due now.
-    pub(crate) fn lease(&self, now: Instant) -> Option<Lease> {
-        let (lease, more, next) = {
+    /// The oldest due pool turn that has something to read; those before it are ended on the way, under the same lock. Arms the
+    /// timer for what is due later, and wakes one more worker if more is due now.
+    pub(crate) fn lease(&self, now: Instant) -> Found<Lease> {
+        let mut completed = Vec::new();
+        let (found, more, next) = {
             let Shelf { cache, listeners } = &mut *locked(&self.shelf);
-            let lease = cache.lease(now, &|stream| readable_of(listeners, stream));
-            (lease, cache.has_due(now), cache.next_timer(now))
+            let found = self.pass_empty(cache, listeners, now, &mut completed);
+            (found, cache.has_due(now), cache.next_timer(now))
         };
         if let Some(next) = next {
             self.timer.arm(next);
         }
-        if lease.is_some() && more {
+        if matches!(found, Found::Some(_)) && more {
             self.parking.wake(1);
         }
-        lease
+        completed.into_iter().for_each(|stream| self.touch(stream));
+        found
+    }
+
+    /// Caught up, or a segment that was read to its end: such a turn needs neither a file nor a sink, and there may be thousands.
+    fn pass_empty(
+        &self,
+        cache: &mut Cache,
+        listeners: &HashMap<StreamId, Arc<Listener>>,
+        now: Instant,
+        completed: &mut Vec<StreamId>,
+    ) -> Found<Lease> {
+        for _ in 0..EMPTY_TURNS_MAX {
+            let Some(lease) = cache.lease(now, &|stream| readable_of(listeners, stream)) else {
+                return Found::Nothing;
+            };
+            if !lease.is_empty() {
+                return Found::Some(lease);
+            }
+            let stream = lease.key.stream;
+            // Whoever becomes due by this is in line already, behind the caller: nobody else need be woken.
+            let end = cache.end_turn(lease, Outcome::AtBound, now, &|stream| self.asleep(listeners, stream));
+            if end.completed.is_some() {
+                completed.push(stream);
+            }
+        }
+        Found::Later
+    }
+
+    /// What the cache asks of a reader that is about to sleep, see the wake-up cell.
+    fn asleep(&self, listeners: &HashMap<StreamId, Arc<Listener>>, stream: StreamId) -> Seq {
+        match listeners.get(&stream) {
+            Some(listener) if self.signals => Seq::new(listener.cell.fall_asleep()),
+            Some(listener) => Seq::new(listener.cell.readable()),
+            None => Seq::FIRST,
+        }
     }
 
     /// The turn of one pull consumer, if it is due.
@@ -157,11 +211,7 @@ impl Hub {
         let stream = lease.key.stream;
         let TurnEnd { woken, completed, due, .. } = {
             let Shelf { cache, listeners } = &mut *locked(&self.shelf);
-            cache.end_turn(lease, outcome, now, &|stream| match listeners.get(&stream) {
-                Some(listener) if self.signals => Seq::new(listener.cell.fall_asleep()),
-                Some(listener) => Seq::new(listener.cell.readable()),
-                None => Seq::FIRST,
-            })
+            cache.end_turn(lease, outcome, now, &|stream| self.asleep(listeners, stream))
         };
         self.wake(woken);
         if let Some(due) = due.filter(|due| *due > now) {
@@ -258,6 +308,15 @@ impl Hub {
     pub(crate) fn cursor_moved(&self, consumer: &Arc<ConsumerState>) {
         locked(&self.changed).cursors.push(Arc::clone(consumer));
         self.saver.request();
+    }
+
+    /// Something became readable, or a cursor moved.
+    pub(super) fn moved(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn moves_count(&self) -> u64 {
+        self.moves.load(Ordering::Relaxed)
     }
 
     /// What changed since the last call.

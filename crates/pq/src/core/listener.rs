@@ -114,6 +114,7 @@ impl Events for Listener {
     }
 
     fn readable(&self, stream: StreamId, end: Seq) {
+        self.hub.moved();
         if !self.moved.load(Ordering::Relaxed) && !self.moved.swap(true, Ordering::SeqCst) {
             locked(&self.hub.changed).moved.insert(stream);
         }

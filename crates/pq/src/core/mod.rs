@@ -65,7 +65,7 @@ use crate::{OpenReport, Options};
 
 pub(crate) use consumer::{AckDone, ConsumerState};
 pub use handles::{CoreConsumer, CoreStream};
-pub(crate) use hub::{Hub, LaneJob};
+pub(crate) use hub::{Found, Hub, LaneJob};
 pub use ids::Seed;
 pub(crate) use layout::stream_dir;
 pub(crate) use open::evidence_of;

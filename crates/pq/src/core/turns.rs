@@ -20,7 +20,7 @@ use crate::{Delivery, ReadError};
 
 use super::Core;
 use super::consumer::ConsumerState;
-use super::hub::Hub;
+use super::hub::{Found, Hub};
 use super::stream::StreamState;
 
 /// The exclusive right to read on for one consumer, and where it is.
@@ -48,11 +48,25 @@ pub enum TurnResult {
 }
 
 impl Core {
-    /// The oldest due turn of a sink.
+    /// The oldest due turn of a sink that has something to read.
     pub fn lease(&self, now: Instant) -> Option<Turn> {
+        loop {
+            match self.look(now) {
+                Found::Some(turn) => return Some(turn),
+                Found::Later => {}
+                Found::Nothing => return None,
+            }
+        }
+    }
+
+    /// As [`Core::lease`], but gives up after some turns that had nothing to read: for those who share a thread.
+    pub(crate) fn look(&self, now: Instant) -> Found<Turn> {
         self.hub.saw(now);
-        let lease = self.hub.lease(now)?;
-        self.turn_of(lease, now)
+        match self.hub.lease(now) {
+            Found::Some(lease) => self.turn_of(lease, now).map_or(Found::Later, Found::Some),
+            Found::Later => Found::Later,
+            Found::Nothing => Found::Nothing,
+        }
     }
 
     /// The turn of one pull consumer, if it is due.

@@ -8,16 +8,13 @@ use std::time::Duration;
 use wal_store::ReadBuffers;
 
 use crate::clock::locked;
-use crate::core::{Core, Turn, TurnResult};
+use crate::core::{Core, Found, Turn, TurnResult};
 use crate::waits::handoff;
 use crate::{Clock, Delivery, OnRejected, ReadError, SendOutcome};
 
 use super::in_hand::InHand;
 use super::pool::Shared;
 use super::{Counted, Readers, Shell};
-
-/// Turns with nothing to read after which other tasks of the runtime have theirs: each takes microseconds, there may be thousands.
-const EMPTY_TURNS_MAX: u32 = 64;
 
 /// One task of the pool.
 pub(super) struct Worker {
@@ -56,22 +53,14 @@ impl Worker {
 
     pub(super) async fn run(mut self) {
         let _leaving = Leaving(Arc::clone(&self.shared), Arc::clone(&self.core));
-        let mut empty_turns: u32 = 0;
         while !self.stopping() {
-            match self.core.lease(self.clock.now()) {
-                // Caught up, or a segment that was read to its end: neither a file nor a sink is needed.
-                Some(turn) if turn.is_at_bound() => {
-                    turn.end(TurnResult::Handed, self.clock.now());
-                    empty_turns = empty_turns.wrapping_add(1);
-                    if empty_turns.is_multiple_of(EMPTY_TURNS_MAX) {
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Some(turn) => {
+            match self.core.look(self.clock.now()) {
+                Found::Some(turn) => {
                     self.counted.turns.fetch_add(1, Ordering::Relaxed);
                     self.turn(turn).await;
                 }
-                None => poll_fn(|cx| self.core.hub.parking.poll_park(self.index, cx)).await,
+                Found::Later => tokio::task::yield_now().await,
+                Found::Nothing => poll_fn(|cx| self.core.hub.parking.poll_park(self.index, cx)).await,
             }
         }
     }
