@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use wal_format::{FrameKind, Marks, Now, Seq, StreamIdentity, Tag, frame_head};
 
+use crate::machine::Meta;
 use crate::pool::{ChunkPool, ChunkSize};
 use crate::record::{Payload, Record};
 use crate::tags::TagSet;
@@ -58,6 +59,11 @@ impl Batch {
 
     pub(crate) fn count(&self) -> u64 {
         self.first.distance_to(self.end)
+    }
+
+    /// What the commit machine is told of it.
+    pub(crate) fn meta(&self) -> Meta {
+        Meta { first: self.first, end: self.end, frames_bytes: self.frames_bytes as u64 }
     }
 
     /// Begins an empty batch: its first record will be `first`.

@@ -22,7 +22,7 @@ use wal_format::{
 };
 
 use crate::batch::Batch;
-use crate::machine::{Ask, Machine, Meta, Reply, RoundEnd, Step, Write};
+use crate::machine::{Ask, Machine, Reply, RoundEnd, Step, Write};
 use crate::shared::Shared;
 use crate::sync::{lock, yield_now};
 use crate::tags::TagSet;
@@ -176,11 +176,7 @@ impl Committer {
             self.in_flight.append(&mut tail.full);
         }
         for batch in self.in_flight.iter().skip(known) {
-            self.machine.push(Meta {
-                first: batch.first,
-                end: batch.end,
-                frames_bytes: batch.frames_bytes as u64,
-            });
+            self.machine.push(batch.meta());
         }
         let durable = ask.durable || log.ends.durable_is_wanted();
         Reply::Taken { ask: Ask { durable, ..ask } }

@@ -19,7 +19,9 @@ mod mend;
 mod search;
 
 use disk::{DiskError, ErrorClass, OpenMode};
-use wal_format::{BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentId, Seq};
+use wal_format::{
+    BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, SegmentId, Seq, StreamIdentity,
+};
 
 pub use buffers::{ReadBuffers, ReadMethod};
 pub use chunk::{Chunk, Gap, GapReason, Item, RecordRef, Records, Run};
@@ -202,10 +204,13 @@ fn hole_reason(ctx: &StoreContext, next: &SegmentInfo, from: Seq) -> Result<GapR
     let mut bytes = [0; wal_format::BATCH_HEADER_BYTES];
     let got = held.file().read_at(&mut bytes, SEGMENT_HEADER_BYTES as u64).map_err(fail)?;
     ctx.files.check_in(&path, held);
-    let bytes = bytes.get(..got).unwrap_or_default();
-    let header =
-        BatchHeader::decode(bytes, &ctx.identity).ok().or_else(|| BatchHeader::repair(bytes, &ctx.identity));
+    let header = header_at(&ctx.identity, bytes.get(..got).unwrap_or_default());
     Ok(header.map_or(GapReason::Lost, |header| gap_before(&header, from)))
+}
+
+/// The batch header at the front of `bytes`, as it is or with one flipped bit mended.
+pub(crate) fn header_at(identity: &StreamIdentity, bytes: &[u8]) -> Option<BatchHeader> {
+    BatchHeader::decode(bytes, identity).ok().or_else(|| BatchHeader::repair(bytes, identity))
 }
 
 /// Why seqs from `from` up to this batch are not there.

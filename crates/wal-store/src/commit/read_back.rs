@@ -5,7 +5,7 @@ use wal_format::{Now, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, read_batch};
 
 use super::Committer;
 use crate::batch::Batch;
-use crate::machine::{Meta, Reply};
+use crate::machine::Reply;
 use crate::shared::Shared;
 
 impl Committer {
@@ -19,12 +19,7 @@ impl Committer {
         let batches = verified(&log.ctx.identity, &bytes, from, first);
         let end = batches.last().map_or(first, |batch| batch.end);
         self.fail_unsynced(end, None, None);
-        let metas = batches.iter().map(|batch| Meta {
-            first: batch.first,
-            end: batch.end,
-            frames_bytes: batch.frames_bytes as u64,
-        });
-        let metas = metas.collect();
+        let metas = batches.iter().map(Batch::meta).collect();
         for batch in batches.into_iter().rev() {
             self.in_flight.push_front(batch);
         }

@@ -18,7 +18,8 @@ use wal_format::{
 use super::buffers::{Block, ReadBuffers};
 use super::chunk::Span;
 use super::{
-    Chunk, Gap, GapReason, Item, Part, Position, ReadError, ReadLimits, Run, find_next, gap_before, mend,
+    Chunk, Gap, GapReason, Item, Part, Position, ReadError, ReadLimits, Run, find_next, gap_before,
+    header_at, mend,
 };
 use crate::segments::{SegmentInfo, SegmentState};
 
@@ -226,9 +227,7 @@ impl<'a> Reading<'a> {
 
     /// What is wrong at the start of `bytes`.
     fn trouble(&self, bytes: &[u8]) -> Trouble {
-        let header = BatchHeader::decode(bytes, &self.identity).ok();
-        let header = header.or_else(|| BatchHeader::repair(bytes.get(..BATCH_HEADER_BYTES)?, &self.identity));
-        header.map_or(Trouble::NoHeader, Trouble::Frames)
+        header_at(&self.identity, bytes).map_or(Trouble::NoHeader, Trouble::Frames)
     }
 
     fn overcome(&mut self, trouble: Trouble, filled: Filled) -> Result<(), ReadError> {

@@ -10,8 +10,8 @@
 use disk::DiskError;
 use wal_format::{BATCH_HEADER_BYTES, BatchHeader, SEGMENT_HEADER_BYTES};
 
-use super::Position;
 use super::fill::Reading;
+use super::{Position, header_at};
 
 /// How much is read at a time while headers are searched, in bytes.
 const SEARCH_BYTES: usize = 64 << 10;
@@ -64,9 +64,7 @@ impl Reading<'_> {
                     size = if at > got { HOP_BYTES } else { SEARCH_BYTES };
                     break;
                 }
-                let header = BatchHeader::decode(rest, &self.identity)
-                    .ok()
-                    .or_else(|| BatchHeader::repair(rest.get(..BATCH_HEADER_BYTES)?, &self.identity));
+                let header = header_at(&self.identity, rest);
                 // Old bytes of the file are below what is expected; whoever reads on sorts them out.
                 let passed = |h: &BatchHeader| h.first_seq >= expected && h.end_seq() <= self.seq;
                 let Some(header) = header.filter(passed) else { return Ok(()) };

@@ -19,6 +19,7 @@ use wal_format::{
 };
 
 use crate::OwnedTag;
+use crate::read::header_at;
 
 /// What stands in a file's first block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,11 +122,8 @@ pub(crate) fn look(file: &dyn File, identity: &StreamIdentity, id: SegmentId) ->
     let mut bytes = [0; SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES];
     let got = file.read_at(&mut bytes, 0)?;
     let (head, batch) = bytes.get(..got).unwrap_or_default().split_at(got.min(SEGMENT_HEADER_BYTES));
-    let first_batch = BatchHeader::decode(batch, identity).or_else(|_| {
-        let batch = batch.get(..BATCH_HEADER_BYTES).ok_or(DecodeError::Zeros)?;
-        BatchHeader::repair(batch, identity).ok_or(DecodeError::BadHeader)
-    });
-    Ok(Found { id, len: file.len()?, head: head_of(head, identity, id), first_batch: first_batch.ok() })
+    let first_batch = header_at(identity, batch);
+    Ok(Found { id, len: file.len()?, head: head_of(head, identity, id), first_batch })
 }
 
 fn head_of(bytes: &[u8], identity: &StreamIdentity, id: SegmentId) -> Head {
