@@ -30,7 +30,7 @@ pub struct RetirePoint {
     pub segment: SegmentId,
 }
 
-/// Why retirement stopped. What was unlinked stays unlinked; the rest is still listed.
+/// Why retirement stopped. What was unlinked stays unlinked and is listed no more; the rest is still listed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetireError {
@@ -45,6 +45,12 @@ pub enum RetireError {
 }
 
 impl RetireError {
+    /// How many segments went all the same.
+    pub fn unlinked_count(&self) -> usize {
+        let Self::Disk { unlinked_count, .. } = self;
+        *unlinked_count
+    }
+
     /// Whether trying again may succeed: always, sooner or later. Recovery does the same.
     pub fn is_retryable(&self) -> bool {
         true
@@ -63,7 +69,8 @@ impl Log {
     /// nothing to do it makes no call.
     ///
     /// # Errors
-    /// What was unlinked stays unlinked; call again for the rest.
+    /// What was unlinked stays unlinked; call again for the rest. If only the sync failed there is no rest, and whatever
+    /// the power brings back recovery unlinks again.
     pub fn retire(&self, below: SegmentId) -> Result<usize, RetireError> {
         let ctx = self.context();
         let gone = lock(&self.shared.segments).take_below(below);

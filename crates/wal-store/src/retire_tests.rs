@@ -67,6 +67,7 @@ fn a_failed_unlink_stops_there_is_listed_still_and_is_tried_again() {
     disk.plan(Fault::once(On::Op(Op::RemoveFile), 2, errno::EBUSY));
     let error = log.retire(SegmentId::new(5)).unwrap_err();
     assert!(error.is_retryable() && error.to_string().contains("1 segments retired"));
+    assert_eq!(error.unlinked_count(), 1);
     assert_eq!(names(&disk), [2, 4]);
     assert_eq!(log.segments().iter().map(|s| s.id.get()).collect::<Vec<_>>(), [2, 4]);
     let seen = read_all(&context(&disk), &log.segments(), 4, 8, 1 << 20);
