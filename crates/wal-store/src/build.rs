@@ -238,7 +238,7 @@ pub(crate) fn put_file(disk: &SimDisk, path: &Path, bytes: &[u8]) {
     disk.sync_dir(path.parent().unwrap(), SITE).unwrap();
 }
 
-/// Everything a reader sees from `from` to `end`, with reads of at most `bytes_max` bytes.
+/// What a reader saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) records: BTreeMap<u64, Vec<u8>>,
@@ -288,7 +288,7 @@ impl Seen {
     }
 }
 
-/// Reads all of a list.
+/// Everything a reader sees from `from` to `end`, with reads of at most `bytes_max` bytes.
 pub(crate) fn read_all(
     ctx: &StoreContext,
     list: &SegmentList,

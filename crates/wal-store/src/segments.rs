@@ -101,7 +101,7 @@ impl SegmentList {
     }
 
     /// The newest, to move its end.
-    pub fn last_mut(&mut self) -> Option<&mut SegmentInfo> {
+    pub(crate) fn last_mut(&mut self) -> Option<&mut SegmentInfo> {
         self.segments.last_mut()
     }
 
@@ -112,13 +112,13 @@ impl SegmentList {
     }
 
     /// Adds the newest.
-    pub fn push(&mut self, segment: SegmentInfo) {
+    pub(crate) fn push(&mut self, segment: SegmentInfo) {
         debug_assert!(self.last().is_none_or(|s| s.id < segment.id && s.first_seq <= segment.first_seq));
         self.segments.push(segment);
     }
 
     /// Forgets one that turned out void, or was retired.
-    pub fn remove(&mut self, id: SegmentId) {
+    pub(crate) fn remove(&mut self, id: SegmentId) {
         self.segments.retain(|s| s.id != id);
     }
 

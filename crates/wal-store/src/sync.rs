@@ -1,5 +1,5 @@
 //! The crate's blocking primitives, in one place: std and futexes on Linux, a lock and a condition variable elsewhere
-//! and under `cfg(loom)`. Nothing else in the crate names a primitive.
+//! and under `cfg(loom)`. Nothing else in the crate names one; plain atomics are no blocking primitives.
 //!
 //! Invariant: [`Cell::wait`] never sleeps once the cell's value differs from the expected one, and a value changed
 //! before [`Cell::wake_all`] is seen by everybody it wakes; so change first, wake second, and no wake-up is lost.

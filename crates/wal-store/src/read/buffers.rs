@@ -10,11 +10,13 @@
 //! Invariants: the pool keeps at most [`POOLED_COUNT_MAX`] blocks and [`POOLED_BYTES_MAX`] bytes; a block in the pool is
 //! referred to by nobody.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use disk::{DiskError, File};
 use wal_format::{SegmentId, StreamId};
+
+use crate::sync::{Mutex, lock};
 
 /// Most blocks kept for reuse.
 const POOLED_COUNT_MAX: usize = 4;
@@ -48,7 +50,7 @@ impl ReadBuffers {
 
     /// Bytes of memory waiting for reuse.
     pub fn idle_bytes(&self) -> usize {
-        self.pool.lock().iter().map(Vec::len).sum()
+        lock(&self.pool.free).iter().map(Vec::len).sum()
     }
 
     /// The whole final segment as a map, if maps were asked for and the disk can.
@@ -74,7 +76,7 @@ impl ReadBuffers {
 
     /// A block with at least `bytes` bytes of room.
     pub(super) fn block(&self, bytes: usize) -> Block {
-        let memory = self.pool.lock().pop().unwrap_or_default();
+        let memory = lock(&self.pool.free).pop().unwrap_or_default();
         let mut block = Block { memory, filled: 0, pool: Arc::downgrade(&self.pool) };
         block.reserve(bytes);
         block
@@ -87,12 +89,8 @@ struct Pool {
 }
 
 impl Pool {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn give_back(&self, memory: Vec<u8>) {
-        let mut free = self.lock();
+        let mut free = lock(&self.free);
         let held: usize = free.iter().map(Vec::len).sum();
         if free.len() < POOLED_COUNT_MAX && held.saturating_add(memory.len()) <= POOLED_BYTES_MAX {
             free.push(memory);
