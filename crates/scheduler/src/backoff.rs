@@ -1,4 +1,4 @@
-//! How long to leave a failing consumer alone. Not when: the cache turns a delay into a due time.
+//! How long to leave a failing consumer alone, and when to try it again.
 //!
 //! ```text
 //! failures   1      2      3      4   …
@@ -7,8 +7,14 @@
 
 use std::time::Duration;
 
+use wal_format::Instant;
+
 /// The shortest delay of this crate. The library never spins, whatever it is told.
 pub(crate) const DELAY_MIN: Duration = Duration::from_millis(1);
+
+/// Instants in the span that the jitter spreads tries over: few enough that many dead destinations share a wake-up, and enough that
+/// they do not all come at once.
+const TRIES_APART: u64 = 4;
 
 /// Doubling delays with a cap and jitter. Pure: the same arguments give the same delay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -42,6 +48,17 @@ impl Backoff {
         let jitter = u128::from(nanos) * u128::from(self.jitter_percent.min(100)) / 100;
         let cut = u64::try_from((jitter * u128::from(draw)) >> 64).unwrap_or(u64::MAX);
         Duration::from_nanos(nanos.saturating_sub(cut)).max(DELAY_MIN)
+    }
+
+    /// When to try again after failing at `now`: after [`delay`](Self::delay), moved to an instant within the jitter that others
+    /// who fail alike share. Thus any number of dead destinations wakes the process now and then, not each by itself.
+    pub(crate) fn retry_at(&self, now: Instant, failures: u32, draw: u64) -> Instant {
+        let at = now.saturating_add(self.delay(failures, draw));
+        let earliest = now.saturating_add(self.delay(failures, u64::MAX));
+        let latest = now.saturating_add(self.delay(failures, 0));
+        let step = (latest.nanos().saturating_sub(earliest.nanos()) / TRIES_APART).max(1);
+        let shared = at.nanos() - at.nanos() % step;
+        Instant::from_nanos(if shared < earliest.nanos() { shared.saturating_add(step) } else { shared })
     }
 }
 

@@ -24,6 +24,18 @@ fn jitter_takes_away_at_most_its_share() {
 }
 
 #[test]
+fn those_who_fail_alike_are_tried_again_at_few_instants() {
+    let b = Backoff::default();
+    let mut draws = Draws::new(1);
+    let at: Vec<_> = (0..1_000_u64)
+        .map(|n| b.retry_at(Instant::from_nanos(n * 7_000_000), 20, draws.draw()).nanos())
+        .collect();
+    let instants: std::collections::BTreeSet<_> = at.iter().collect();
+    // A thousand tries over the 13 s between the first one's earliest and the last one's latest.
+    assert!((6..=20).contains(&instants.len()), "{} instants", instants.len());
+}
+
+#[test]
 fn zero_settings_do_not_spin() {
     assert_eq!(backoff(0, 0, 0).delay(1, 0), DELAY_MIN);
     assert_eq!(backoff(0, 0, 255).delay(9, u64::MAX), DELAY_MIN);
@@ -58,5 +70,16 @@ proptest! {
         prop_assert!(delay >= DELAY_MIN);
         prop_assert!(delay <= b.max.max(b.first).max(DELAY_MIN));
         prop_assert!(b.delay(n, 0) <= b.delay(n.saturating_add(1), 0));
+    }
+
+    #[test]
+    fn the_next_try_lies_within_the_jitter(
+        first in 0..10_000u64, max in 0..100_000u64, jitter in any::<u8>(), n in any::<u32>(), draw in any::<u64>(),
+        now in 0..u64::MAX / 2,
+    ) {
+        let b = backoff(first, max, jitter);
+        let wait = b.retry_at(Instant::from_nanos(now), n, draw).nanos() - now;
+        let wait = Duration::from_nanos(wait);
+        prop_assert!(b.delay(n, u64::MAX) <= wait && wait <= b.delay(n, 0));
     }
 }

@@ -186,12 +186,11 @@ impl Cache {
 
     fn back_off(&mut self, key: Key, outcome: Outcome, now: Instant) -> TurnEnd {
         let Some(consumer) = self.consumers.get_mut(&key) else { return TurnEnd::default() };
-        let delay = self.backoff.delay(consumer.failures, self.draws.draw());
-        let delay = match outcome {
-            Outcome::Failed { wait_min, .. } => delay.max(wait_min),
-            Outcome::MoreToRead { .. } | Outcome::AtBound => delay,
+        let retry_at = self.backoff.retry_at(now, consumer.failures, self.draws.draw());
+        let until = match outcome {
+            Outcome::Failed { wait_min, .. } => retry_at.max(now.saturating_add(wait_min)),
+            Outcome::MoreToRead { .. } | Outcome::AtBound => retry_at,
         };
-        let until = now.saturating_add(delay);
         consumer.standing = Standing::BackOff(self.dues.schedule(key, consumer.mode, until));
         TurnEnd { due: Some(until), ..TurnEnd::default() }
     }
