@@ -10,7 +10,7 @@
 //!
 //! Invariants: used <= limit at all times; several permits are taken in one step or not at all; waiters are served
 //! in the order they came, the reserved class first; a released permit is handed to its waiter under the lock, so
-//! that no wake-up is lost; no file-system call happens under the lock.
+//! that no wake-up is lost; no file-system call and no wake-up happens under the lock.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -200,10 +200,13 @@ impl FdBudget {
     }
 
     fn release(&self, share: Share) {
-        let mut state = self.lock();
-        state.common_used -= share.common;
-        state.reserved_used -= share.reserved;
-        state.serve(self.limit);
+        let served = {
+            let mut state = self.lock();
+            state.common_used -= share.common;
+            state.reserved_used -= share.reserved;
+            state.serve(self.limit)
+        };
+        served.iter().for_each(|waiter| waiter.wake.notify_one());
     }
 
     fn common_limit(&self) -> usize {
@@ -248,16 +251,19 @@ impl State {
         Some(share)
     }
 
-    /// Hands what is free to the waiters, in order; the first that does not fit stops its class.
-    fn serve(&mut self, limit: FdLimit) {
+    /// Hands what is free to the waiters, in order; the first that does not fit stops all behind it. Returns those to
+    /// be woken; without waiters it allocates nothing.
+    fn serve(&mut self, limit: FdLimit) -> Vec<Arc<Waiter>> {
+        let mut served = Vec::new();
         for class in [Class::Reserved, Class::Common] {
             while let Some(waiter) = self.waiters(class).front().map(Arc::clone) {
-                let Some(share) = self.take(waiter.wanted, waiter.class, limit) else { return };
+                let Some(share) = self.take(waiter.wanted, waiter.class, limit) else { return served };
                 self.waiters(class).pop_front();
                 *sync::lock(&waiter.granted) = Some(share);
-                waiter.wake.notify_one();
+                served.push(waiter);
             }
         }
+        served
     }
 }
 
