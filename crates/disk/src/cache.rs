@@ -42,7 +42,7 @@ struct Idle {
 pub struct Held {
     // Dropped in this order: closed before the permit is given back.
     file: Arc<dyn File>,
-    permit: Permit,
+    _permit: Permit,
     mode: OpenMode,
 }
 
@@ -50,18 +50,13 @@ impl Held {
     /// Joins a file and the permit under which it was opened.
     #[must_use]
     pub fn new(file: Arc<dyn File>, permit: Permit, mode: OpenMode) -> Self {
-        Self { file, permit, mode }
+        Self { file, _permit: permit, mode }
     }
 
     /// The file.
     #[must_use]
     pub fn file(&self) -> &dyn File {
         &*self.file
-    }
-
-    /// The parts; drop the file before the permit.
-    pub fn into_parts(self) -> (Arc<dyn File>, Permit) {
-        (self.file, self.permit)
     }
 }
 

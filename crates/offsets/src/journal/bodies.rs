@@ -21,14 +21,6 @@ impl Bodies {
         self.ends.push(self.bytes.len());
     }
 
-    /// Appends a body that `write` appends to the bytes it is given (and must not shorten).
-    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let before = self.bytes.len();
-        write(&mut self.bytes);
-        assert!(self.bytes.len() >= before, "a body writer shortened what was there before it");
-        self.ends.push(self.bytes.len());
-    }
-
     /// The bytes of the body being written; [`finish`](Self::finish) ends it.
     pub(crate) const fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
