@@ -112,20 +112,27 @@ impl Stream {
         }
     }
 
-    /// Commits this stream, then all: what holds the room is not yet written. `false`: the disk refused.
+    /// Commits this stream, then all: what holds the room is not yet written. `false`: the disk refused all that hold any.
     fn make_room(&self, needed: usize) -> bool {
         let room = self.shell.core.room();
         let fits = || room.used().saturating_add(needed) <= room.limit();
-        let commit =
-            |stream: &StreamState| stream.log.commit(self.shell.now(), wal_store::Want::Batch).is_ok();
-        let mut took = commit(&self.state);
+        let (mut gave, mut refused) = (false, false);
+        let mut commit = |stream: &StreamState| {
+            let ends = stream.ends();
+            match stream.log.commit(self.shell.now(), wal_store::Want::Batch) {
+                // One that held nothing gave nothing: trying again because of it would try for ever.
+                Ok(_) => gave |= ends.written < ends.appended,
+                Err(_) => refused = true,
+            }
+        };
+        commit(&self.state);
         for stream in self.shell.core.all_streams() {
             if fits() {
                 return true;
             }
-            took |= commit(&stream);
+            commit(&stream);
         }
-        took || fits()
+        gave || !refused || fits()
     }
 
     /// Blocks until everything appended before is durable; says up to where.

@@ -118,6 +118,25 @@ fn without_room_an_append_is_busy_a_blocking_one_waits() {
     gate.release();
 }
 
+// The room is held by a stream the disk refuses: a stream that holds none of it must not commit nothing for ever.
+#[test]
+fn a_blocking_batch_append_gives_up_when_the_disk_refuses_those_who_hold_the_room() {
+    let disk = sim_disk::SimDisk::new();
+    let mut options = Options { buffer_bytes_max: 16 << 10, ..Options::default() };
+    options.stream.record_bytes_max = 8 << 10;
+    let queue = Queue::open_on(Arc::new(disk.clone()), options).unwrap();
+    let (full, empty) = (queue.stream("full").unwrap(), queue.stream("empty").unwrap());
+    disk.plan(Fault::forever(On::Op(Op::Create), 1, sim_disk::errno::ENOSPC));
+    let payload = [7_u8; 4 << 10];
+    while full.append(payload).is_ok() {}
+    let record = pq::Record::new(&payload);
+    let refused = empty.append_batch_blocking(&[record], None);
+    assert!(matches!(refused, Err(pq::AppendError::Busy { .. })), "{refused:?}");
+    disk.clear_faults();
+    drop(empty.append_batch_blocking(&[record], None).unwrap());
+    assert_eq!(empty.commit_blocking().unwrap().get(), 2);
+}
+
 // S10: many producers, far fewer syncs than records.
 #[test]
 fn producers_share_syncs() {
