@@ -171,7 +171,7 @@ impl Queue {
     }
 
     /// Commits what is open, parks readers after their current delivery, saves cursors, writes the clean-stop record. Blocks until
-    /// `deadline`, or a second longer if sinks used it up and the disk has not answered yet. Afterwards every call on any handle is refused.
+    /// `deadline`, or a second longer if sinks used it up and the disk has not answered yet. Afterwards nothing is taken, delivered or saved by any handle.
     ///
     /// # Errors
     /// What was left undone; nothing durable is lost by it.

@@ -44,7 +44,11 @@ impl Core {
                 Err(error) => failed.push(format!("the clean stop was not recorded: {error}")),
             }
         }
-        self.enter(Phase::Closed);
+        {
+            // Behind a save that is on; none begins after this.
+            let _ledger = locked(&self.ledger);
+            self.enter(Phase::Closed);
+        }
         self.hub.ring_all();
         self.files.clear();
         drop(locked(&self.held).take());

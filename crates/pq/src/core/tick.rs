@@ -5,7 +5,7 @@
 //!                               └ the floor stands behind its cursors in the same save
 //! ```
 //!
-//! It is armed by an acknowledgement, a rotation, a segment read to its end, a create, a seek, a remove; and disarmed before it takes
+//! It is armed by an acknowledgement, a rotation, a segment read to its end, a seek, a remove; and disarmed before it takes
 //! its snapshot, so that what changes meanwhile arms it again. An idle queue has no tick.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::clock::locked;
 
 use super::consumer::Later;
 use super::hub::Changed;
-use super::{ConsumerState, Core, Ledger, StreamState};
+use super::{ConsumerState, Core, Ledger, Phase, StreamState};
 
 /// Longest wait between two tries of a failed save.
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -85,10 +85,14 @@ impl Core {
     /// Saves what changed, with one write and one sync, and unlinks what no consumer needs.
     ///
     /// # Errors
-    /// Nothing was saved or unlinked; it is tried again by itself, later each time.
+    /// Nothing was saved or unlinked; it is tried again by itself, later each time. Once the queue is closed nothing ever is: its
+    /// directory may have another owner.
     pub fn tick(&self, now: Now) -> Result<TickReport, SaveError> {
         self.hub.saw(now.instant);
         let mut ledger = locked(&self.ledger);
+        if self.phase() == Phase::Closed {
+            return Err(SaveError::Closed);
+        }
         let _ = self.hub.saver.take_request();
         let _ = self.hub.saver.take(Instant::MAX);
         ledger.last_tick = Some(now.instant);
@@ -168,10 +172,9 @@ impl Core {
 
     /// Unlinks below a durable floor; what fails is tried again with the next tick.
     fn retire(&self, stream: &StreamState, below: SegmentId, now: Instant) -> usize {
-        match stream.log.retire(below) {
+        let count = match stream.log.retire(below) {
             Ok(count) => {
                 self.hub.with_cache(|cache| cache.retired(stream.id, below));
-                stream.retired.fetch_add(count as u64, Ordering::Relaxed);
                 count
             }
             Err(error) => {
@@ -179,9 +182,11 @@ impl Core {
                     tracing::warn!(stream = %stream.name, %error, "segments could not be unlinked");
                 }
                 self.hub.touch(stream.id);
-                0
+                error.unlinked_count()
             }
-        }
+        };
+        stream.retired.fetch_add(count as u64, Ordering::Relaxed);
+        count
     }
 }
 

@@ -1,5 +1,7 @@
 //! Open, append, consume, acknowledge, seek, close.
 
+use std::sync::Arc;
+
 use pq::{
     AckError, ConsumerSettings, Level, Marks, Options, Queue, Record, Seq, Start, StreamError,
     StreamSettings, Tag,
@@ -245,4 +247,23 @@ fn the_last_handle_dropped_closes_in_order() {
     let queue = Queue::open_on(std::sync::Arc::new(disk), Options::default()).unwrap();
     assert!(queue.recovery().clean);
     assert_eq!(take(&mut queue.stream("s").unwrap().consumer("c").unwrap(), 1), ["one"]);
+}
+
+// A handle that outlives its queue must not write where another owner may be.
+#[test]
+fn nothing_is_saved_or_unlinked_once_the_queue_is_closed() {
+    let (disk, queue) = simulated();
+    let stream = queue.stream("s").unwrap();
+    stream.append_durable("one").unwrap();
+    stream.rotate().unwrap();
+    let mut consumer = stream.consumer("c").unwrap();
+    let delivery = consumer.next_timeout(DEADLINE).unwrap().unwrap();
+    assert!(queue.close(DEADLINE).unwrap().clean);
+    let next = Queue::open_on(Arc::new(disk.clone()), Options::default()).unwrap();
+    assert!(next.recovery().clean);
+    let late = consumer.ack(&delivery).unwrap();
+    assert!(matches!(late.wait(), Err(pq::SaveError::Closed)));
+    assert!(matches!(queue.save_cursors(), Err(pq::SaveError::Closed)));
+    drop((consumer, stream, queue));
+    assert_eq!(take(&mut next.stream("s").unwrap().consumer("c").unwrap(), 1), ["one"]);
 }
