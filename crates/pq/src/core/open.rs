@@ -55,6 +55,7 @@ impl Core {
         note_journal(&mut report, &found.journal, found.ignored_count);
         let (offsets, found) = Offsets::open(Arc::clone(&disk), queue)?;
         note_journal(&mut report, &found.journal, found.ignored_count);
+        note_file_system(&mut report, &*disk);
         let cache = Cache::new(policy(&options), backoff(&options), ids.draw());
         let signals = if options.push_back.is_some() { Signals::Off } else { Signals::On };
         let room = usize::try_from(options.buffer_bytes_max).unwrap_or(usize::MAX);
@@ -250,6 +251,16 @@ fn note_journal(report: &mut OpenReport, journal: &offsets::journal::JournalRepo
     }
     if ignored > 0 {
         report.notes.push(format!("{ignored} journal bodies were not understood"));
+    }
+}
+
+/// A user should know where less is promised. A disk that cannot tell what it is promises nothing else than before.
+fn note_file_system(report: &mut OpenReport, disk: &dyn Disk) {
+    if let Ok(file_system) = disk.file_system()
+        && let Some(notice) = file_system.notice()
+    {
+        tracing::warn!(%file_system, %notice, "durability depends on what the queue lies on");
+        report.notes.push(format!("the queue lies on {file_system}: {notice}"));
     }
 }
 

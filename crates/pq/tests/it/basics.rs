@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use disk::{Disk, OsDisk};
 use pq::{
     AckError, ConsumerSettings, Level, Marks, Options, Queue, Record, Seq, Start, StreamError,
     StreamSettings, Tag,
@@ -266,4 +267,16 @@ fn nothing_is_saved_or_unlinked_once_the_queue_is_closed() {
     assert!(matches!(queue.save_cursors(), Err(pq::SaveError::Closed)));
     drop((consumer, stream, queue));
     assert_eq!(take(&mut next.stream("s").unwrap().consumer("c").unwrap(), 1), ["one"]);
+}
+
+#[test]
+fn an_open_says_where_less_is_promised() {
+    let dir = tempfile::tempdir().unwrap();
+    let notice = OsDisk::open(dir.path()).unwrap().file_system().unwrap().notice();
+    let queue = Queue::open(dir.path(), Options::default()).unwrap();
+    let notes = &queue.recovery().notes;
+    assert_eq!(notes.len(), usize::from(notice.is_some()), "{notes:?}");
+    assert!(notice.is_none_or(|notice| notes[0].ends_with(&notice.to_string())), "{notes:?}");
+    let (_, queue) = simulated();
+    assert!(queue.recovery().notes.is_empty());
 }
