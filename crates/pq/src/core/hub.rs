@@ -285,15 +285,22 @@ impl Hub {
 
     /// The streams whose commit timer is over; arms the timer for the rest.
     pub(crate) fn take_commit_timers(&self, now: Instant) -> Vec<StreamId> {
-        let mut timers = locked(&self.timers);
         let mut due = Vec::new();
-        while let Some(Reverse((at, stream))) = timers.peek().copied() {
-            if at > now {
-                self.timer.arm(at);
-                break;
+        let next = {
+            let mut timers = locked(&self.timers);
+            loop {
+                match timers.peek().copied() {
+                    Some(Reverse((at, stream))) if at <= now => {
+                        timers.pop();
+                        due.push(stream);
+                    }
+                    next => break next.map(|Reverse((at, _))| at),
+                }
             }
-            timers.pop();
-            due.push(stream);
+        };
+        // Outside the lock: it may wake the timer's thread.
+        if let Some(next) = next {
+            self.timer.arm(next);
         }
         due
     }
