@@ -152,10 +152,7 @@ impl Consumer {
     /// # Errors
     /// The cursor is unchanged.
     pub fn ack(&self, delivery: &Delivery) -> Result<Acked, AckError> {
-        let (key, seek) = delivery.made_for().ok_or(AckError::Foreign)?;
-        if key != self.state.key || delivery.incarnation() != self.state.identity.incarnation {
-            return Err(AckError::Foreign);
-        }
+        let seek = self.state.seek_of(delivery)?;
         self.shell().core.ack(&self.state, delivery.next(), Some(seek), delivery.next_hint(), None)?;
         Ok(self.acked(delivery.next()))
     }

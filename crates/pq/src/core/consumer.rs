@@ -197,6 +197,19 @@ impl ConsumerState {
         self.counted.delivered.fetch_add(delivery.records_count(), Ordering::Relaxed);
     }
 
+    /// Which reading a delivery belongs to.
+    ///
+    /// # Errors
+    /// It was made for another consumer, perhaps of another queue, where ids are the same.
+    pub(crate) fn seek_of(&self, delivery: &Delivery) -> Result<SeekNumber, AckError> {
+        match delivery.made_for() {
+            Some((key, seek)) if key == self.key && delivery.incarnation() == self.identity.incarnation => {
+                Ok(seek)
+            }
+            _ => Err(AckError::Foreign),
+        }
+    }
+
     /// Everything below `to` is done with.
     ///
     /// # Errors

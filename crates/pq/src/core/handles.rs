@@ -177,10 +177,7 @@ impl Core {
         to: Seq,
         note: Option<&[u8]>,
     ) -> Result<bool, AckError> {
-        let (key, seek) = delivery.made_for().ok_or(AckError::Foreign)?;
-        if key != consumer.0.key {
-            return Err(AckError::Foreign);
-        }
+        let seek = consumer.0.seek_of(delivery)?;
         let hint = delivery.next_hint().filter(|_| to == delivery.next());
         Ok(self.ack(&consumer.0, to, Some(seek), hint, note)? != AckDone::Nothing)
     }
