@@ -102,7 +102,7 @@ impl Catalog {
         self.state.by_name.values().filter_map(|id| self.state.entries.get(id))
     }
 
-    /// Whether a directory's id was ever given to a stream.
+    /// Whether this is the id of a stream, or of one whose deletion is not finished.
     pub(crate) fn knows(&self, id: StreamId) -> bool {
         self.state.entries.contains_key(&id)
     }

@@ -187,9 +187,6 @@ pub enum ReadError {
     /// Nothing to deliver came in the time given.
     #[error("nothing to deliver came in time")]
     TimedOut,
-    /// The consumer was removed.
-    #[error("the consumer was removed")]
-    Removed,
     /// The file could not be read.
     #[error(transparent)]
     Read(#[from] wal_store::ReadError),
@@ -213,7 +210,7 @@ impl ReadError {
         match self {
             Self::TimedOut | Self::NotThere { .. } => true,
             Self::Read(error) => error.is_retryable(),
-            Self::Removed | Self::Down => false,
+            Self::Down => false,
         }
     }
 }

@@ -12,7 +12,6 @@
 mod reader;
 mod verify;
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use offsets::Offsets;
 use offsets::journal::JournalError;
 use serde::Serialize;
 use thiserror::Error;
-use wal_format::{QueueId, Seq, StreamId, StreamIdentity};
+use wal_format::{QueueId, Seq, StreamIdentity};
 use wal_store::{
     NoEvents, RecoverError, Room, ScanDepth, ScanReport, StoreContext, scan_read_only, segment_path,
 };
@@ -138,8 +137,7 @@ impl Inspection {
             Found::Lost => return Err(OpenError::Lost),
             Found::Version(path) => return Err(OpenError::Version { path }),
         };
-        let reserved = NonZeroUsize::MIN.get();
-        let files = FileCache::new(FdBudget::new(FdLimit { total: fds_default(), reserved }));
+        let files = FileCache::new(FdBudget::new(FdLimit { total: fds_default(), reserved: 1 }));
         Ok(Self { disk, files, queue })
     }
 
@@ -158,7 +156,7 @@ impl Inspection {
     /// There is no such stream.
     pub fn read(&self, stream: &str, from: Seq) -> Result<InspectReader, InspectError> {
         let entry = self.entry(stream)?;
-        let context = self.context(entry.id, &entry);
+        let context = self.context(&entry);
         Ok(InspectReader::new(Arc::clone(&self.disk), self.queue, context, from))
     }
 
@@ -167,11 +165,10 @@ impl Inspection {
     /// # Errors
     /// The check could not run; damage is no error.
     pub fn verify(&self) -> Result<VerifyReport, InspectError> {
-        let (_, found) = Catalog::look(&self.disk, self.queue)?;
+        let (catalog, found) = Catalog::look(&self.disk, self.queue)?;
         let mut notes: Vec<String> = damage_of(&found).collect();
         let (_, found) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
         notes.extend(damage_of(&found.journal));
-        let catalog = self.catalog()?;
         let checks = catalog.living().map(|entry| verify::check(self, entry));
         Ok(VerifyReport { streams: checks.collect::<Result<_, _>>()?, notes })
     }
@@ -224,7 +221,7 @@ impl Inspection {
     /// A scan, and the cursors as they were after it: what lies below their floor was retired meanwhile, and is no gap.
     fn scan(&self, entry: &Entry, depth: ScanDepth) -> Result<(ScanReport, Offsets), InspectError> {
         let before = self.cursors()?;
-        let context = self.context(entry.id, entry);
+        let context = self.context(entry);
         let mut scan = scan_read_only(&context, &evidence_of(&before, entry.id, None), depth)?;
         let after = self.cursors()?;
         if let Some(floor) = after.floor(entry.id) {
@@ -237,13 +234,13 @@ impl Inspection {
         Ok(Offsets::read_only(Arc::clone(&self.disk), self.queue)?.0)
     }
 
-    fn context(&self, id: StreamId, entry: &Entry) -> StoreContext {
+    fn context(&self, entry: &Entry) -> StoreContext {
         StoreContext {
             disk: Arc::clone(&self.disk),
             files: Arc::clone(&self.files),
             room: Arc::new(Room::new(0)),
-            identity: StreamIdentity { queue: self.queue, stream: id, incarnation: entry.incarnation },
-            dir: stream_dir(id),
+            identity: StreamIdentity { queue: self.queue, stream: entry.id, incarnation: entry.incarnation },
+            dir: stream_dir(entry.id),
             events: Arc::new(NoEvents),
         }
     }

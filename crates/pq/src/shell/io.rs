@@ -13,7 +13,6 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The threads.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    jobs: Sender<Option<Job>>,
     shared: Arc<Shared>,
     max: usize,
 }
@@ -33,15 +32,10 @@ impl Readers {
     /// # Errors
     /// It could not be started.
     pub(crate) fn start(max: usize) -> io::Result<Self> {
-        let (jobs, receiver) = crossbeam_channel::unbounded();
-        let shared = Arc::new(Shared {
-            sender: jobs.clone(),
-            jobs: receiver,
-            idle: 0.into(),
-            started: 0.into(),
-            stopped: false.into(),
-        });
-        let readers = Self { jobs, shared, max: max.max(1) };
+        let (sender, jobs) = crossbeam_channel::unbounded();
+        let shared =
+            Arc::new(Shared { sender, jobs, idle: 0.into(), started: 0.into(), stopped: false.into() });
+        let readers = Self { shared, max: max.max(1) };
         readers.add()?;
         Ok(readers)
     }
@@ -49,7 +43,7 @@ impl Readers {
     /// Has `job` done by one of them; once they are stopped it is dropped instead.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         // The receiver lives in `shared`.
-        let _ = self.jobs.send(Some(Box::new(job)));
+        let _ = self.shared.sender.send(Some(Box::new(job)));
         if self.shared.stopped.load(Ordering::SeqCst) {
             self.shared.drop_jobs();
             return;
@@ -68,7 +62,7 @@ impl Readers {
             return;
         }
         for _ in 0..self.shared.started.load(Ordering::SeqCst) {
-            let _ = self.jobs.send(None);
+            let _ = self.shared.sender.send(None);
         }
     }
 
