@@ -141,13 +141,23 @@ impl Committer {
         Reply::Done
     }
 
-    /// Fails everything that is not durable.
+    /// Fails everything that is not durable, and what was appended behind it: a record, or a tag, must not outlive one that came
+    /// before it.
     pub(super) fn give_up(
         &mut self,
         log: &Shared,
         error: Option<&DiskError>,
         segment: Option<SegmentId>,
     ) -> Reply {
+        {
+            let mut tail = lock(&log.tail);
+            tail.close_batch();
+            self.in_flight.append(&mut tail.full);
+            // A failing disk pauses the log. It does so here, or an append could slip in between.
+            if error.is_some() && tail.state == TailState::Running {
+                tail.state = TailState::Paused;
+            }
+        }
         let mut room = 0;
         let mut range: Option<(Seq, Seq)> = None;
         let mut touched = !self.unsynced.is_empty();

@@ -117,7 +117,8 @@ fn what_was_never_given_to_a_file_is_told_not_written() {
 }
 
 #[test]
-fn records_still_open_when_the_log_pauses_are_kept_and_their_waiters_told() {
+fn what_was_appended_behind_records_that_are_given_up_goes_with_them() {
+    // A tag says how far its producer is stored: it must not outlive what was appended before it.
     let (world, log) = begun(settings());
     let gate = world.disk.hold(On::Site(BATCH));
     world.disk.plan(Fault::times(On::Op(Op::SyncData), 1, 4, errno::EIO));
@@ -129,10 +130,13 @@ fn records_still_open_when_the_log_pauses_are_kept_and_their_waiters_told() {
         gate.release();
         assert!(matches!(leader.join().unwrap(), Err(CommitError::Indeterminate { .. })));
         let told = later.wait(Level::Durable, at(2)).unwrap_err();
-        assert!(told.is_retryable(), "{told:?}");
-        later.wait(Level::Durable, at(100)).unwrap();
+        assert!(matches!(&told, CommitError::NotWritten { first, .. } if first.get() == 3), "{told:?}");
     });
-    assert_eq!(seqs(&world.durable_payloads()), [1, 3]);
+    assert_eq!(log.append(b"x", at(3)).unwrap_err(), AppendError::Paused);
+    log.commit(at(100), Want::Batch).unwrap();
+    append(&log, b"four", 101).unwrap();
+    assert_eq!(seqs(&world.durable_payloads()), [1, 4]);
+    assert_eq!(world.room.used(), 0);
 }
 
 #[test]
