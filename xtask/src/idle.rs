@@ -14,7 +14,10 @@ use crate::shell::verdict;
 const STREAMS: usize = 1000;
 const DEAD_EVERY: usize = 10;
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
-const WATCHED: Duration = Duration::from_secs(10);
+/// The longest back-off by default: after it, dead destinations are tried at their cap.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// As long, so that every dead destination is tried once in it.
+const WATCHED: Duration = BACKOFF_MAX;
 /// Of one core.
 const SHARE_MAX: f64 = 0.005;
 
@@ -106,7 +109,7 @@ fn watch(program: &Path, folder: &Path) -> Result<Used> {
         }
     }
     // The dead destinations are tried again ever less often; wait until that has settled near its cap.
-    ensure!(child.wait_until(Instant::now() + WATCHED)?.is_none(), "the program ended");
+    ensure!(child.wait_until(Instant::now() + BACKOFF_MAX)?.is_none(), "the program ended");
     let before = usage(child.id())?;
     let begun = Instant::now();
     ensure!(child.wait_until(begun + WATCHED)?.is_none(), "the program ended");
