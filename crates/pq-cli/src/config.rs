@@ -110,6 +110,10 @@ impl Plan {
         let dir = base.join(file.queue.dir.get_ref());
         let stop_deadline =
             file.queue.stop_deadline.as_ref().map_or(Duration::from_secs(10), |span| span.get_ref().0);
+        if let Some(span) = file.queue.stop_deadline.as_ref().filter(|span| span.get_ref().0.is_zero()) {
+            let message = "is 0, so no stop could be in time";
+            return Err(wrong("queue.stop_deadline", span, message, "use \"10s\", or leave it out"));
+        }
         let options = options::options(&file.queue)?;
         let streams = planned_streams(&file.stream, &options.stream)?;
         let files =

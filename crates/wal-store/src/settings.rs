@@ -115,6 +115,9 @@ impl Settings {
         if self.segment_age_max == Some(Duration::ZERO) {
             return refuse("segment_age_max", "must be longer than 0; leave it out for no limit");
         }
+        if self.record_bytes_max == 0 {
+            return refuse("record_bytes_max", "must be at least 1");
+        }
         if self.record_bytes_max > PAYLOAD_BYTES_MAX {
             return refuse("record_bytes_max", "must be at most 256 MiB, the format's limit");
         }

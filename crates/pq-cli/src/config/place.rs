@@ -116,6 +116,8 @@ fn help_for(message: &str) -> &'static str {
     } else if message.contains("missing field") {
         "add the field to this table; `pq run --help` shows an example"
     } else if message.contains("invalid type")
+        || message.contains("invalid value")
+        || message.contains("is more than")
         || message.contains("unknown variant")
         || message.contains("is not a")
     {

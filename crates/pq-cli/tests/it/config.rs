@@ -61,6 +61,66 @@ fn sinks_that_contradict_each_other_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn one_file_under_two_names_is_one_output() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "x\n");
+    let source = "[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{stem}\"\n";
+    bench.config(&format!(
+        "{source}[[sink.file]]\nconsumer = \"other\"\npath = \"out/../out/a\"\n[[sink.file]]\npath = \"out/a\"\n"
+    ));
+    assert!(error_of(&bench).contains("DIR/out/a: the same file as the output DIR/out/../out/a"));
+}
+
+#[test]
+fn an_output_that_is_no_regular_file_is_refused() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "x\n");
+    let source = "[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{stem}\"\n";
+    bench.config(&format!("{source}[[sink.file]]\npath = \"/dev/full\"\n"));
+    let error = error_of(&bench);
+    assert!(error.contains("/dev/full") && error.contains("needs a regular file"), "{error}");
+}
+
+#[test]
+fn an_output_is_not_read_as_a_source_whatever_it_is_called() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "x\n");
+    bench.config(
+        "[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{stem}\"\n[[sink.file]]\npath = \"in/../in/a.log\"\n",
+    );
+    let output = finish(pq().arg("run").arg(bench.path("pipeline.toml")), b"");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("in/a.log: an output of this pipeline, not read as a source"), "{stderr}");
+    assert_eq!(bench.read("in/a.log"), b"x\n");
+}
+
+#[test]
+fn a_named_source_that_is_no_regular_file_is_told() {
+    let bench = Bench::new();
+    bench.config("[[source.file]]\npaths = [\"/dev/null\"]\nstream = \"s\"\n");
+    let output = finish(pq().arg("run").arg(bench.path("pipeline.toml")), b"");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("`/dev/null` is no regular file"), "{stderr}");
+}
+
+// S55
+#[test]
+fn settings_with_which_nothing_could_work_are_refused() {
+    let bench = Bench::new();
+    for (line, field) in
+        [("record_bytes_max = 0", "record_bytes_max"), ("stop_deadline = \"0s\"", "stop_deadline")]
+    {
+        bench.config(&format!("{line}\n[[sink.null]]\n"));
+        let error = error_of(&bench);
+        assert!(error.contains(&format!("field `queue.{field}`")), "{error}");
+    }
+    bench.config("segment_bytes_max = -1\n");
+    assert!(error_of(&bench).contains("help: change the value"), "{}", error_of(&bench));
+}
+
+#[test]
 fn check_says_so_without_touching_anything() {
     let bench = Bench::new();
     bench.config("[[sink.null]]\n");

@@ -13,9 +13,10 @@ fn the_defaults_are_valid() {
 fn every_setting_that_cannot_be_is_refused_by_name() {
     // S55
     type Break = fn(&mut Settings);
-    let cases: [(&str, Break); 11] = [
+    let cases: [(&str, Break); 12] = [
         ("segment_bytes_max", |s| s.segment_bytes_max = 4175),
         ("segment_age_max", |s| s.segment_age_max = Some(Duration::ZERO)),
+        ("record_bytes_max", |s| s.record_bytes_max = 0),
         ("record_bytes_max", |s| s.record_bytes_max = (256 << 20) + 1),
         ("batch_bytes_max", |s| s.batch_bytes_max = s.record_bytes_max + 15),
         ("batch_bytes_max", |s| s.batch_bytes_max = (512 << 20) + 1),
