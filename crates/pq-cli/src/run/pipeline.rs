@@ -205,7 +205,9 @@ impl Pipeline {
                 path.display(),
                 other.display()
             ))
-            .help("give each [[sink.file]] a `path` of its own; links and `..` do not make it another file"));
+            .help(
+                "give each [[sink.file]] a `path` of its own; links and `..` do not make it another file",
+            ));
         }
         let patterns = self.plan.files.iter().flat_map(|files| files.patterns.iter());
         match patterns.into_iter().find(|pattern| pattern.matches(path)) {

@@ -166,8 +166,11 @@ impl<P: Pipeline> Shard<P> {
         let is_output = self.pipeline.is_output(id);
         if is_output && self.outputs_told.insert(id) {
             self.pipeline.failed(
-                Failure::wrong(format!("{}: an output of this pipeline, not read as a source", path.display()))
-                    .help("write the output to another folder, or choose a narrower pattern"),
+                Failure::wrong(format!(
+                    "{}: an output of this pipeline, not read as a source",
+                    path.display()
+                ))
+                .help("write the output to another folder, or choose a narrower pattern"),
             );
         }
         is_output
