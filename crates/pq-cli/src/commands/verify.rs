@@ -65,5 +65,8 @@ fn stream_text(stream: &StreamCheck) -> String {
     for damage in &stream.damage {
         text.push_str(&format!("  damage: {damage}\n"));
     }
+    for stray in &stream.strays {
+        text.push_str(&format!("  ignored: {stray} is no segment\n"));
+    }
     text
 }

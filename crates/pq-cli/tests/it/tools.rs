@@ -154,6 +154,31 @@ fn verify_tells_damage_exactly_and_exits_with_one() {
     assert!(text(&read.stderr).contains("records 2 to 2 are lost"), "{}", text(&read.stderr));
 }
 
+// S27 S31
+#[test]
+fn verify_names_what_is_not_read() {
+    let bench = Bench::new();
+    bench.tool_with("append", &["s"], b"one\n");
+    bench.tool_with("append", &["t"], b"other\n");
+    let of_t = newest_segment(&bench);
+    let dir = bench.path("q/streams/0000000000000001");
+    fs::write(dir.join("notes.bak"), "x").unwrap();
+    let noted = bench.tool("verify", &[]);
+    assert_eq!(noted.status.code(), Some(0), "{}", text(&noted.stdout));
+    assert!(text(&noted.stdout).contains("ignored: notes.bak"), "{}", text(&noted.stdout));
+
+    fs::copy(&of_t, dir.join("0000000000000008.seg")).unwrap();
+    let foreign = bench.tool("verify", &[]);
+    assert_eq!(foreign.status.code(), Some(1), "{}", text(&foreign.stdout));
+    assert!(text(&foreign.stdout).contains("0000000000000008.seg: another"), "{}", text(&foreign.stdout));
+    fs::remove_file(dir.join("0000000000000008.seg")).unwrap();
+
+    std::os::unix::fs::symlink(&of_t, dir.join("0000000000000009.seg")).unwrap();
+    let link = bench.tool("verify", &[]);
+    assert_eq!(link.status.code(), Some(1), "{}", text(&link.stdout));
+    assert!(text(&link.stdout).contains("0000000000000009.seg: a segment's name"), "{}", text(&link.stdout));
+}
+
 fn newest_segment(bench: &Bench) -> PathBuf {
     let streams = bench.path("q/streams");
     let stream = streams.join(listed(&streams).last().expect("a stream"));

@@ -1,7 +1,10 @@
 //! Checks every byte, and says exactly what is damaged and what it costs.
 
+use std::path::Path;
+
 use serde::Serialize;
-use wal_store::{Finding, ScanDepth, segment_path};
+use wal_format::SegmentId;
+use wal_store::{Finding, Row, ScanDepth, segment_path};
 
 use crate::catalog::Entry;
 use crate::core::stream_dir;
@@ -39,12 +42,14 @@ pub struct StreamCheck {
     pub batches_count: u64,
     /// Bytes looked at.
     pub bytes: u64,
-    /// Bytes behind the end that a crash left; no damage.
+    /// Bytes behind the end, of which none is read: a crash left them, or an owner is writing them. No damage.
     pub torn_bytes: u64,
     /// Seqs that are lost, as (from, to, reason); `to` is the first seq behind.
     pub lost: Vec<(u64, u64, String)>,
     /// Damage found, in words, with file and offset.
     pub damage: Vec<String>,
+    /// Names in the stream's directory that are no segment's; no damage.
+    pub strays: Vec<String>,
 }
 
 /// Checks one stream.
@@ -55,6 +60,19 @@ pub(super) fn check(inspection: &Inspection, entry: &Entry) -> Result<StreamChec
         let path = segment_path(&dir, finding.segment);
         format!("{} at byte {}: {}", path.display(), finding.offset, finding.kind)
     };
+    let found = &scan.classified;
+    let mut damage: Vec<String> = scan.findings.iter().map(in_words).collect();
+    let rivals = found.rows.iter().filter(|(row, _)| *row == Row::R9);
+    damage.extend(rivals.map(|(_, id)| {
+        let path = segment_path(&dir, *id);
+        format!("{}: another segment or another stream's under this name, not read", path.display())
+    }));
+    let (posing, strays) = found.strays.iter().cloned().partition::<Vec<_>, _>(|name| is_segment_name(name));
+    damage.extend(
+        posing
+            .iter()
+            .map(|name| format!("{}: a segment's name, but no regular file", dir.join(name).display())),
+    );
     // What was never durable, and what was retired, is no loss of what is here.
     let lost = |gap: &&Gap| gap.reason == GapReason::Lost;
     Ok(StreamCheck {
@@ -62,13 +80,19 @@ pub(super) fn check(inspection: &Inspection, entry: &Entry) -> Result<StreamChec
         records_count: scan.record_count,
         batches_count: scan.batch_count,
         bytes: scan.file_bytes,
-        torn_bytes: scan.classified.torn_bytes,
+        torn_bytes: found.torn_bytes.max(found.dead_bytes),
         lost: scan
             .gaps
             .iter()
             .filter(lost)
             .map(|gap| (gap.from.get(), gap.to.get(), gap.reason.to_string()))
             .collect(),
-        damage: scan.findings.iter().map(in_words).collect(),
+        damage,
+        strays,
     })
+}
+
+fn is_segment_name(name: &str) -> bool {
+    let id = name.strip_suffix(".seg").and_then(|id| u64::from_str_radix(id, 16).ok());
+    id.is_some_and(|id| segment_path(Path::new(""), SegmentId::new(id)) == Path::new(name))
 }
