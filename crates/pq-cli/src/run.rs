@@ -30,7 +30,7 @@ use crate::config::{AtEnd, Plan};
 use crate::failure::{EXIT_WRONG, Failure};
 use crate::source::Stop;
 use crate::source::shard::{self, Part, Pipeline as _, Shard};
-use crate::source::stdin::{Ended as StdinEnded, Stdin, StdinStop};
+use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop};
 use events::{Event, watch_signals};
 use pipeline::Pipeline;
 use progress::Progress;
@@ -214,14 +214,19 @@ fn start_stdin(pipeline: &Arc<Pipeline>, name: &str, events: Sender<Event>) -> R
     let stream = pipeline.stream(name)?;
     let (stdin, stop) =
         Stdin::new().map_err(|error| Failure::new(format!("stdin cannot be watched: {error}")))?;
+    let pipeline = Arc::clone(pipeline);
     spawn("pq-stdin", move || {
-        let fed = stdin.feed(&stream, &mut |_ticket| Ok(()));
-        let committed = fed.and_then(|ended| match stream.commit_blocking() {
-            Ok(_) => Ok(ended),
-            Err(error) => {
-                Err(Failure::wrong(format!("stdin: the last records could not be made durable: {error}")))
-            }
+        let mut losses = Losses::default();
+        let fed = stdin.feed(&stream, &mut |ticket| {
+            losses.watch(ticket);
+            losses.settle().into_iter().for_each(|lost| pipeline.failed(lost));
+            Ok(())
         });
+        let committed = fed.and_then(|ended| {
+            stdin.commit(&stream, &mut |text| pipeline.notice(text))?;
+            Ok(ended)
+        });
+        losses.settle().into_iter().for_each(|lost| pipeline.failed(lost));
         let ended = committed.map(drop::<StdinEnded>);
         drop(events.send(Event::SourceEnded(ended)));
     })?;

@@ -1,18 +1,21 @@
 //! Lines of stdin as records. There is no place to keep: what was read is gone from the pipe, so what was read is appended, also when
 //! the program is told to stop in the middle of a line.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use pq::{AppendError, Record, Stream};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::failure::Failure;
 use crate::lines::{self, Limits, Rest};
 
 const CHUNK_BYTES: usize = 1 << 20;
+/// How long a disk that refuses is left alone.
+const DISK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Ends the reading of stdin from another thread, even while it waits for input.
 #[derive(Debug)]
@@ -75,6 +78,32 @@ impl Stdin {
         }
     }
 
+    /// Makes durable what was fed. A disk that refuses is waited for until the stop: the bytes cannot be read a second time.
+    ///
+    /// # Errors
+    /// Some of it is not durable.
+    pub(crate) fn commit(&self, stream: &Stream, notify: &mut dyn FnMut(String)) -> Result<(), Failure> {
+        let mut told: Option<String> = None;
+        loop {
+            let Err(error) = stream.commit_blocking() else { return Ok(()) };
+            if !error.is_retryable() || self.is_stopped_within(DISK_PAUSE) {
+                let text = format!("stdin: the last records could not be made durable: {error}");
+                return Err(Failure::wrong(text));
+            }
+            let text = format!("stdin: {error}; trying again");
+            if told.as_ref() != Some(&text) {
+                notify(text.clone());
+                told = Some(text);
+            }
+        }
+    }
+
+    fn is_stopped_within(&self, pause: Duration) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
+        poll(&mut fds, Some(&pause)).is_ok_and(|ready| ready > 0)
+    }
+
     fn read(&self, buffer: &mut [u8]) -> Result<Got, Failure> {
         let stdin = io::stdin();
         loop {
@@ -98,6 +127,30 @@ impl Stdin {
                 Err(error) => return Err(unreadable(error)),
             }
         }
+    }
+}
+
+/// What a failing disk made the stream give up of stdin, told once it is known.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    tickets: VecDeque<pq::Ticket>,
+}
+
+impl Losses {
+    pub(crate) fn watch(&mut self, ticket: pq::Ticket) {
+        self.tickets.push_back(ticket);
+    }
+
+    /// Forgets what is durable; the failures of what is lost.
+    pub(crate) fn settle(&mut self) -> Vec<Failure> {
+        let mut lost = Vec::new();
+        while let Some(settled) = self.tickets.front().and_then(pq::Ticket::peek) {
+            self.tickets.pop_front();
+            if let Err(error) = settled {
+                lost.push(Failure::wrong(format!("stdin: {error}")).help("those lines are not stored"));
+            }
+        }
+        lost
     }
 }
 
@@ -151,3 +204,7 @@ fn append_patiently(stream: &Stream, records: &[Record<'_>]) -> Result<pq::Ticke
     Err(Failure::wrong(format!("stream `{}`: records of stdin cannot be appended: {reason}", stream.name()))
         .help("mend the cause; lines from here on were not taken"))
 }
+
+#[cfg(test)]
+#[path = "stdin_tests.rs"]
+mod tests;
