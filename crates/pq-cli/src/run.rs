@@ -118,7 +118,7 @@ pub(crate) fn open_failure(dir: &Path, error: &OpenError) -> Failure {
     match dir.metadata() {
         Err(_) => failure.help("give the queue's directory, the one that `dir` in [queue] names"),
         Ok(meta) if !meta.is_dir() => failure.help("this is a file; give the queue's directory"),
-        Ok(_) if !dir.join("queue.meta").exists() => {
+        Ok(_) if matches!(error, OpenError::NotAQueue) => {
             failure.help("this folder holds no queue; give the one that `dir` in [queue] names")
         }
         Ok(_) => failure,

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pq::{AppendError, CommitError, FdBudget, Record, Stream, Tag, Ticket};
 
@@ -20,6 +21,8 @@ use crate::config::AtEnd;
 use crate::failure::Failure;
 use crate::lines::{self, Limits};
 
+/// A lasting fault is told so often.
+pub(crate) const COMPLAINTS_APART: Duration = Duration::from_secs(60);
 /// Bytes read from a file at once, if records are not longer.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -35,8 +38,8 @@ pub(crate) struct Feeder {
     kept: BTreeMap<Slot, Place>,
     /// What is not known to be durable yet, in the order it was appended.
     unproven: VecDeque<Unproven>,
-    /// What is wrong with the stream, as it was told last.
-    complaint: Option<String>,
+    /// When it was told last that the stream cannot take records.
+    complained: Option<Instant>,
 }
 
 /// A batch that was appended, and where reading goes on if it is given up.
@@ -79,7 +82,7 @@ impl Feeder {
             limits,
             files: Vec::new(),
             unproven: VecDeque::new(),
-            complaint: None,
+            complained: None,
             stream,
         }
     }
@@ -144,10 +147,9 @@ impl Feeder {
                         Appended::Batch(ticket) => {
                             let slot = tail.slot();
                             self.unproven.push_back(Unproven { ticket, slot, before });
-                            self.complaint = None;
                             return Ok(Turn::Progress);
                         }
-                        Appended::NotNow(error) => self.complain_once(&error.to_string(), notify),
+                        Appended::NotNow(error) => self.complain(&error.to_string(), notify),
                         Appended::Nothing => {}
                     }
                     waits = true;
@@ -178,11 +180,11 @@ impl Feeder {
         })
     }
 
-    /// Tells a person what is wrong with the stream, unless it is what was told last.
-    pub(crate) fn complain_once(&mut self, problem: &str, notify: Notify<'_>) {
-        if self.complaint.as_deref() != Some(problem) {
+    /// Tells a person what is wrong with the stream, once a minute at most.
+    pub(crate) fn complain(&mut self, problem: &str, notify: Notify<'_>) {
+        if self.complained.is_none_or(|told| told.elapsed() >= COMPLAINTS_APART) {
             notify(format!("stream `{}`: {problem}; trying again", self.stream.name()));
-            self.complaint = Some(problem.to_owned());
+            self.complained = Some(Instant::now());
         }
     }
 

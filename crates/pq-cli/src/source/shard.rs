@@ -247,7 +247,7 @@ impl<P: Pipeline> Shard<P> {
                 Err(error) => {
                     is_done = false;
                     if error.is_retryable() {
-                        feeder.complain_once(&error.to_string(), &mut |text| pipeline.notice(text));
+                        feeder.complain(&error.to_string(), &mut |text| pipeline.notice(text));
                     }
                 }
             }

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pq::{AppendError, Record, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::feeder::COMPLAINTS_APART;
 use crate::failure::Failure;
 use crate::lines::{self, Limits, Rest};
 
@@ -83,17 +84,16 @@ impl Stdin {
     /// # Errors
     /// Some of it is not durable.
     pub(crate) fn commit(&self, stream: &Stream, notify: &mut dyn FnMut(String)) -> Result<(), Failure> {
-        let mut told: Option<String> = None;
+        let mut told: Option<Instant> = None;
         loop {
             let Err(error) = stream.commit_blocking() else { return Ok(()) };
             if !error.is_retryable() || self.is_stopped_within(DISK_PAUSE) {
                 let text = format!("stdin: the last records could not be made durable: {error}");
                 return Err(Failure::wrong(text));
             }
-            let text = format!("stdin: {error}; trying again");
-            if told.as_ref() != Some(&text) {
-                notify(text.clone());
-                told = Some(text);
+            if told.is_none_or(|told| told.elapsed() >= COMPLAINTS_APART) {
+                notify(format!("stdin: {error}; trying again"));
+                told = Some(Instant::now());
             }
         }
     }
