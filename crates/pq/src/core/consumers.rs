@@ -122,7 +122,7 @@ impl Core {
         if consumer.is_removed() {
             return Err(StreamError::Deleted { name: stream.name.clone() });
         }
-        let to = place_of(&ledger, stream, to)?;
+        let to = place_of(stream, to)?;
         let save = Save { cursors: &[CursorMove::seek(consumer.key.consumer, to)], ..Save::default() };
         ledger.offsets.save(&save, sites::SAVE).map_err(|e| StreamError::cursors(&e))?;
         let woken = self.hub.with_cache(|cache| {
@@ -182,7 +182,7 @@ fn create(
     start: Start,
     now: Now,
 ) -> Result<Arc<ConsumerState>, StreamError> {
-    let cursor = place_of(ledger, stream, start)?;
+    let cursor = place_of(stream, start)?;
     let new = NewConsumer {
         stream: stream.id,
         incarnation: stream.identity.incarnation,
@@ -200,9 +200,10 @@ fn create(
 }
 
 /// The seq a start stands for.
-fn place_of(ledger: &Ledger, stream: &StreamState, start: Start) -> Result<Seq, StreamError> {
-    let floor = ledger.offsets.floor(stream.id).map_or(Seq::FIRST, |floor| floor.seq);
-    let oldest = stream.first().max(floor);
+///
+/// Whoever asks holds the ledger, so that the floor does not rise before its entry is durable.
+fn place_of(stream: &StreamState, start: Start) -> Result<Seq, StreamError> {
+    let oldest = stream.first();
     let ends = stream.ends();
     // A cursor is durable: it must not stand above what is.
     let end = ends.readable.min(ends.durable).max(oldest);

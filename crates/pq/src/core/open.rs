@@ -201,6 +201,7 @@ impl Opener<'_> {
 
 fn add_consumers(ledger: &Ledger, stream: &StreamState) {
     let floor = ledger.offsets.floor(stream.id).map_or(Seq::FIRST, |floor| floor.seq);
+    stream.raise_floor(floor);
     for entry in ledger.offsets.consumers_of(stream.id) {
         if entry.incarnation == stream.identity.incarnation {
             stream.add_consumer(ConsumerState::new(entry, stream.identity, floor));

@@ -27,6 +27,8 @@ pub(crate) struct StreamState {
     pub(crate) losses: Vec<Gap>,
     consumers: Mutex<BTreeMap<ConsumerId, Arc<ConsumerState>>>,
     deleted: AtomicBool,
+    /// The durable floor's seq: nothing below it is promised any more, though its file may still be there.
+    floor: AtomicU64,
     pub(crate) retired: AtomicU64,
     pub(crate) quiet: Quiet,
 }
@@ -45,6 +47,7 @@ impl StreamState {
             losses,
             consumers: Mutex::default(),
             deleted: AtomicBool::new(false),
+            floor: AtomicU64::new(Seq::FIRST.get()),
             retired: AtomicU64::new(0),
             quiet: Quiet::default(),
         }
@@ -93,10 +96,16 @@ impl StreamState {
         self.log.ends()
     }
 
-    /// The oldest seq kept; the end if there is none.
+    /// A floor became durable.
+    pub(crate) fn raise_floor(&self, seq: Seq) {
+        self.floor.fetch_max(seq.get(), Ordering::AcqRel);
+    }
+
+    /// The oldest seq kept, not below the floor; the end if there is none.
     pub(crate) fn first(&self) -> Seq {
         let ends = self.log.ends();
-        self.log.segments().first().map_or(ends.durable, |segment| segment.first_seq)
+        let oldest = self.log.segments().first().map_or(ends.durable, |segment| segment.first_seq);
+        oldest.max(Seq::new(self.floor.load(Ordering::Acquire)))
     }
 
     /// Records this consumer may see and did not acknowledge.
@@ -126,7 +135,7 @@ impl StreamState {
         let (ends, counters, segments) = (self.log.ends(), self.log.counters(), self.log.segments());
         StreamStats {
             name: self.name.clone(),
-            first: segments.first().map_or(ends.durable, |s| s.first_seq).get(),
+            first: self.first().get(),
             appended_end: ends.appended.get(),
             written_end: ends.written.get(),
             durable_end: ends.durable.get(),

@@ -111,6 +111,9 @@ impl Core {
         if !plan.moves.is_empty() {
             self.saves.fetch_add(1, Ordering::Relaxed);
         }
+        for (stream, floor) in &plan.floors {
+            self.stream_of(*stream).inspect(|stream| stream.raise_floor(floor.seq));
+        }
         // From here on the floors are durable: the long lock is not needed to unlink below them.
         drop(ledger);
         let mut report =
