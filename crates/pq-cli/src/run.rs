@@ -127,7 +127,10 @@ pub(crate) fn open_failure(dir: &Path, error: &OpenError) -> Failure {
 
 fn report_recovery(queue: &Queue, reporter: &Reporter) {
     let recovery = queue.recovery();
+    recovery.notes.iter().for_each(|note| reporter.notice(note));
+    recovery.strays.iter().for_each(|name| reporter.notice(format!("{name} is not the queue's, ignored")));
     for stream in &recovery.streams {
+        stream.notes.iter().for_each(|note| reporter.notice(format!("stream `{}`: {note}", stream.name)));
         for gap in &stream.gaps {
             let (from, to) = (gap.from.get(), gap.to.get().saturating_sub(1));
             reporter

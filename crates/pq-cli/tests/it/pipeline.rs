@@ -37,6 +37,20 @@ fn every_byte_arrives_and_a_second_run_delivers_nothing_twice() {
     }
 }
 
+// S31
+#[test]
+fn what_opening_noticed_is_told() {
+    let bench = Bench::new();
+    bench.write("in/a.log", "one\n");
+    bench.config(FILES);
+    let fresh = bench.run().success();
+    assert!(!fresh.stderr().contains("ignored"), "nothing to tell of a sound queue: {}", fresh.stderr());
+    bench.write("q/notes.bak", "mine");
+    let told = bench.run().success();
+    assert!(told.stderr().contains("notes.bak is not the queue's, ignored"), "{}", told.stderr());
+    assert_eq!(text(&bench.read("q/notes.bak")), "mine");
+}
+
 #[test]
 fn a_file_that_grew_between_runs_is_gone_on_with() {
     let bench = Bench::new();
