@@ -33,6 +33,7 @@ pub(crate) fn all<'a>(load: &'a Load, place: &'a Path) -> Vec<Benchmark<'a>> {
         group,
         define("put", "records/s", more(0.4), reference::put, ours::put),
         define("drain", "records/s", more(0.5), reference::drain, ours::drain),
+        define("drain-map", "records/s", (Better::More, None), reference::drain, ours::drain_map),
         define("end-to-end", "records/s", more(0.5), reference::end_to_end, ours::end_to_end),
     ]
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use pq::{Level, Options, Queue, Record, Seq, Stream, StreamSettings, SyncSetting};
+use pq::{Level, Options, Queue, ReadMethod, Record, Seq, Stream, StreamSettings, SyncSetting};
 
 use crate::harness::Sample;
 use crate::load::{Load, PAYLOAD_BYTES, payload};
@@ -22,7 +22,11 @@ struct Bench {
 
 impl Bench {
     fn begin(folder: &Path, settings: StreamSettings) -> Result<Self> {
-        let queue = Queue::open(folder.join("pq"), Options::default())?;
+        Self::begin_with(folder, settings, Options::default())
+    }
+
+    fn begin_with(folder: &Path, settings: StreamSettings, options: Options) -> Result<Self> {
+        let queue = Queue::open(folder.join("pq"), options)?;
         let stream = queue.stream_with("bench", settings)?;
         Ok(Self { queue, stream })
     }
@@ -133,7 +137,17 @@ pub(crate) fn put(folder: &Path, load: &Load) -> Result<Sample> {
 
 /// Reads back what was written before, each delivery acknowledged: records a second.
 pub(crate) fn drain(folder: &Path, load: &Load) -> Result<Sample> {
-    let bench = Bench::begin(folder, StreamSettings::default())?;
+    drain_by(ReadMethod::Read, folder, load)
+}
+
+/// [`drain`] with rotated segments mapped instead of read.
+pub(crate) fn drain_map(folder: &Path, load: &Load) -> Result<Sample> {
+    drain_by(ReadMethod::Map, folder, load)
+}
+
+fn drain_by(read_method: ReadMethod, folder: &Path, load: &Load) -> Result<Sample> {
+    let options = Options { read_method, ..Options::default() };
+    let bench = Bench::begin_with(folder, StreamSettings::default(), options)?;
     // Registered first: a stream keeps everything for it.
     let mut consumer = bench.stream.consumer("reader")?;
     let mut payloads = Vec::new();

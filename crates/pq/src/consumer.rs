@@ -268,19 +268,23 @@ impl Consumer {
         }
     }
 
+    fn take_buffers(&mut self) -> ReadBuffers {
+        self.buffers.take().unwrap_or_else(|| self.shell().core.read_buffers())
+    }
+
     fn bytes_max(&self) -> usize {
         self.shell().core.options().turn_bytes_max
     }
 
     fn read_here(&mut self, mut turn: Turn) -> Result<Option<Delivery>, ReadError> {
-        let mut buffers = self.buffers.take().unwrap_or_default();
+        let mut buffers = self.take_buffers();
         let read = turn.read(self.bytes_max(), &mut buffers);
         self.take_in(Some((turn, buffers, read)))
     }
 
     fn submit(&mut self, mut turn: Turn) {
         let (sender, receiver) = handoff();
-        let mut buffers = self.buffers.take().unwrap_or_default();
+        let mut buffers = self.take_buffers();
         let bytes_max = self.bytes_max();
         self.pending = Some(receiver);
         self.shell().readers.submit(move || {

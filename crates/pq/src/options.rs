@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Clock, OptionsError, Seq, SystemClock};
+use crate::{Clock, OptionsError, ReadMethod, Seq, SystemClock};
 
 /// Settings of a queue. Start from [`Options::default`] and change what you need.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Options {
     pub readers_count: usize,
     /// Bytes of records a turn reads at most before another stream has its turn; at least one batch is read. Default 1 MiB.
     pub turn_bytes_max: usize,
+    /// How bytes get from a segment to a reader. Default [`ReadMethod::Read`]; maps only where nobody else cuts files short.
+    pub read_method: ReadMethod,
     /// Time after which a turn ends with its current delivery. Default 100 ms.
     pub turn_time_max: Duration,
     /// Changed cursors are saved at most this often, all in one write; the bound on what is delivered twice after a crash. Default 200 ms.
@@ -48,6 +50,7 @@ impl Default for Options {
             lanes_count: 4,
             readers_count: 4,
             turn_bytes_max: 1 << 20,
+            read_method: ReadMethod::Read,
             turn_time_max: Duration::from_millis(100),
             cursor_interval: Duration::from_millis(200),
             push_back: None,

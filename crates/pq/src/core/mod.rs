@@ -58,7 +58,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use disk::{Disk, FdBudget, FileCache, Lock, Permit};
 use offsets::Offsets;
 use wal_format::{Instant, QueueId, StreamId};
-use wal_store::Room;
+use wal_store::{ReadBuffers, Room};
 
 use crate::catalog::Catalog;
 use crate::{OpenReport, Options};
@@ -140,6 +140,11 @@ impl Core {
     #[must_use]
     pub fn report(&self) -> &OpenReport {
         &self.report
+    }
+
+    /// Buffers for one more reader.
+    pub(crate) fn read_buffers(&self) -> ReadBuffers {
+        ReadBuffers::new(self.options.read_method)
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -47,7 +47,7 @@ impl Worker {
             readers: Arc::clone(&shell.readers),
             shared,
             counted: Arc::clone(&shell.counted),
-            buffers: Some(ReadBuffers::default()),
+            buffers: None,
         }
     }
 
@@ -127,7 +127,7 @@ impl Worker {
 
     async fn read(&mut self, mut turn: Turn) -> Option<(Turn, Result<Option<Delivery>, ReadError>)> {
         let (sender, receiver) = handoff();
-        let mut buffers = self.buffers.take().unwrap_or_default();
+        let mut buffers = self.buffers.take().unwrap_or_else(|| self.core.read_buffers());
         let bytes_max = self.core.options().turn_bytes_max;
         self.readers.submit(move || {
             let read = turn.read(bytes_max, &mut buffers);

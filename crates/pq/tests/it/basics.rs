@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use disk::{Disk, OsDisk};
 use pq::{
-    AckError, ConsumerSettings, Level, Marks, Options, Queue, Record, Seq, Start, StreamError,
+    AckError, ConsumerSettings, Level, Marks, Options, Queue, ReadMethod, Record, Seq, Start, StreamError,
     StreamSettings, Tag,
 };
 
@@ -42,6 +42,31 @@ fn what_is_appended_is_delivered_in_order_and_acked_once() {
     let delivery = consumer.next_blocking().unwrap().unwrap();
     assert_eq!(delivery.first(), Seq::new(51));
     assert_eq!(delivery.records().next().unwrap().payload, b"50");
+}
+
+// The map outlives the file: what was delivered can be read after its segment was retired.
+#[test]
+fn rotated_segments_can_be_mapped_and_unlinked_under_their_readers() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { read_method: ReadMethod::Map, ..Options::default() };
+    let queue = Queue::open(dir.path(), options).unwrap();
+    let stream = queue.stream("s").unwrap();
+    let mut consumer = stream.consumer("c").unwrap();
+    for word in ["one", "two", "three"] {
+        stream.append_durable(word).unwrap();
+        stream.rotate().unwrap();
+    }
+    let mut kept = Vec::new();
+    while kept.len() < 3 {
+        let delivery = consumer.next_timeout(DEADLINE).unwrap().unwrap();
+        consumer.ack(&delivery).unwrap().wait().unwrap();
+        queue.save_cursors().unwrap();
+        kept.push(delivery);
+    }
+    assert_eq!(stream.stats().segments_count, 0, "all are delivered and gone");
+    let payloads: Vec<_> = kept.iter().flat_map(|delivery| delivery.records()).map(|r| r.payload).collect();
+    assert_eq!(payloads, [&b"one"[..], b"two", b"three"]);
+    queue.close(DEADLINE).unwrap();
 }
 
 // F05: nobody waits, nobody commits, and the record is there all the same; a waiting reader is woken by the commit.
