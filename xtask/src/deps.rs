@@ -1,10 +1,12 @@
 //! The dependency picture of ARCHITECTURE.md as a table, held against `cargo metadata`.
 //!
-//! A crate may import what its row names and nothing else, of ours or of others; what only tests may use is named apart.
+//! A crate has a row by the name of its folder, whatever prefix its published name carries.
+//! It may import what its row names and nothing else, of ours or of others; what only tests may use is named apart.
 //! Beside it: the bans that a crate's own clippy.toml carries must be there, and `wal-format` must stay `no_std`.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -25,7 +27,7 @@ const NO_THREADS: &str = "std::thread::spawn";
 const NO_LOCKS: &str = "std::sync::Mutex";
 
 /// Crates that only tests, checks and benchmarks use: never a normal dependency of a crate we publish.
-const DEV_ONLY: &[&str] = &["sim-disk", "sim", "xtask", "pq-bench"];
+const DEV_ONLY: &[&str] = &["sim-disk", "sim", "xtask", "benches"];
 
 const ROWS: &[Row] = &[
     Row {
@@ -95,7 +97,7 @@ const ROWS: &[Row] = &[
         bans: &[],
     },
     Row {
-        name: "pq-bench",
+        name: "benches",
         ours: &["disk", "pq", "wal-format", "wal-store"],
         others: &["anyhow", "bytes", "clap", "crc32c", "hdrhistogram", "rustix", "tokio"],
         bans: &[],
@@ -109,7 +111,7 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct Package {
-    name: String,
+    manifest_path: PathBuf,
     #[serde(default)]
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
@@ -119,7 +121,25 @@ struct Package {
 struct Dependency {
     name: String,
     kind: Option<String>,
-    path: Option<String>,
+    path: Option<PathBuf>,
+}
+
+impl Package {
+    /// The name of its folder, which is the name of its row.
+    fn folder(&self) -> &str {
+        last_part(self.manifest_path.parent().unwrap_or(&self.manifest_path))
+    }
+}
+
+impl Dependency {
+    /// One of ours by its folder, one of others' by its published name.
+    fn row_name(&self) -> &str {
+        self.path.as_deref().map_or(&self.name, last_part)
+    }
+}
+
+fn last_part(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 /// Runs the check on this checkout.
@@ -143,8 +163,9 @@ pub(crate) fn run() -> Result<()> {
 fn imports(packages: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in packages {
-        let Some(row) = ROWS.iter().find(|row| row.name == package.name) else {
-            found.push(format!("{} has no row in xtask/src/deps.rs: say what it may import", package.name));
+        let folder = package.folder();
+        let Some(row) = ROWS.iter().find(|row| row.name == folder) else {
+            found.push(format!("{folder} has no row in xtask/src/deps.rs: say what it may import"));
             continue;
         };
         let dev_only = DEV_ONLY.contains(&row.name);
@@ -156,7 +177,7 @@ fn imports(packages: &[Package]) -> Vec<String> {
         }
         let allowed: BTreeSet<_> = row.ours.iter().chain(row.others).copied().collect();
         for dependency in &package.dependencies {
-            let name = dependency.name.as_str();
+            let name = dependency.row_name();
             if dependency.kind.as_deref() == Some("dev") {
                 continue;
             }
@@ -193,12 +214,12 @@ mod tests {
 
     fn package(name: &str, dependency: &str, kind: Option<&str>) -> Package {
         Package {
-            name: name.to_owned(),
+            manifest_path: Path::new("crates").join(name).join("Cargo.toml"),
             publish: DEV_ONLY.contains(&name).then(Vec::new),
             dependencies: vec![Dependency {
-                name: dependency.to_owned(),
+                name: format!("published-{dependency}"),
                 kind: kind.map(str::to_owned),
-                path: Some(String::new()),
+                path: Some(Path::new("crates").join(dependency)),
             }],
         }
     }

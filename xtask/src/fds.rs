@@ -19,7 +19,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(300);
 /// Runs the check: a backlog first, with nobody to take it; then the destinations.
 pub(crate) fn run() -> Result<()> {
     let scratch = Scratch::new("fds")?;
-    let program = build("pq-cli", "pq", CrashPoints::Absent)?;
+    let program = build("pq-queue-cli", "pq", CrashPoints::Absent)?;
     let folder = scratch.path();
     write_inputs(folder)?;
     fs::write(folder.join("fill.toml"), config(""))?;

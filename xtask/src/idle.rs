@@ -24,7 +24,7 @@ const SHARE_MAX: f64 = 0.005;
 /// Runs the check under both policies.
 pub(crate) fn run() -> Result<()> {
     let scratch = Scratch::new("idle")?;
-    let program = build("pq-cli", "pq", CrashPoints::Absent)?;
+    let program = build("pq-queue-cli", "pq", CrashPoints::Absent)?;
     let mut found = Vec::new();
     let mut figures = Vec::new();
     for policy in ["signal", "poll"] {

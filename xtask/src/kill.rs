@@ -73,7 +73,7 @@ struct Check<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.rounds > 0, "--rounds must be at least 1");
     let scratch = Scratch::new("kill")?;
-    let program = build("pq-cli", "pq", CrashPoints::Compiled)?;
+    let program = build("pq-queue-cli", "pq", CrashPoints::Compiled)?;
     let receiver = Receiver::start()?;
     let random = Random::new(arguments.seed);
     let mut check = Check { program, folder: scratch.path(), receiver, random, appended: 0 };

@@ -1,5 +1,5 @@
 //! The cell in all interleavings: a reader that went to sleep is marked, or saw the new end.
-//! `RUSTFLAGS="--cfg loom" cargo test -p pq --lib wake --no-default-features`
+//! `RUSTFLAGS="--cfg loom" cargo test -p pq-queue --lib wake --no-default-features`
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
