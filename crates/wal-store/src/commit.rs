@@ -132,6 +132,11 @@ impl Committer {
         }
     }
 
+    /// Whether batches were taken and are not yet published.
+    pub(crate) fn is_midway(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// One round of the machine.
     fn run(&mut self, log: &Shared, now: Now, ask: Ask) -> RoundEnd {
         let ask = Ask { release_file: ask.release_file || log.files_are_short(), ..ask };

@@ -107,10 +107,10 @@ impl Machine {
         }
     }
 
-    /// Begins a round.
+    /// Begins a round. Whoever drives it may have learned the time long ago: the machine's time does not run backwards.
     pub(crate) fn begin(&mut self, now: Now, ask: Ask) {
         debug_assert_eq!(self.doing, Doing::Nothing);
-        self.now = now;
+        self.now = Now { instant: self.now.instant.max(now.instant), ..now };
         self.ask = Ask { rotate: self.ask.rotate | ask.rotate, ..ask };
         self.taken = false;
         self.trouble.begin();

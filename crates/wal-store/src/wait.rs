@@ -42,10 +42,10 @@ impl Shared {
                     RoundEnd::Stalled(source) | RoundEnd::Paused(source) => {
                         return word.outcome(level).unwrap_or(Err(CommitError::Stalled { source }));
                     }
-                    RoundEnd::Backoff { at, .. } => {
+                    RoundEnd::Backoff { at, wait, .. } => {
                         let seen = word.register();
                         if word.outcome(level).is_none() {
-                            word.sleep(seen, Some(at.saturating_since(now.instant)));
+                            word.sleep(seen, Some(wait));
                         }
                         now = later(now, at);
                     }
@@ -69,9 +69,9 @@ impl Shared {
             self.gate.enter();
             let end = self.run_rounds(now, ask);
             match end {
-                RoundEnd::Backoff { at, .. } => {
+                RoundEnd::Backoff { at, wait, .. } => {
                     // Nobody wakes this cell: a sleep, measured by the kernel.
-                    Cell::new(0).wait(0, Some(at.saturating_since(now.instant)));
+                    Cell::new(0).wait(0, Some(wait));
                     now = later(now, at);
                 }
                 end => return self.outcome_of(end),
@@ -132,6 +132,8 @@ impl Drop for Shared {
             let tail = lock(&self.tail);
             (tail.last, tail.open.is_empty() && tail.full.is_empty())
         };
+        // What a failed round left behind is no longer in the tail.
+        let is_empty = is_empty && !lock(&self.committer).is_midway();
         if !is_empty || self.ends.durable_is_wanted() {
             // Best effort: nobody is left to be told but the tickets, and their words tell them.
             let _ = self.drive(last, Ask::default());

@@ -96,7 +96,8 @@ impl Machine {
         match self.trouble.wait.take() {
             Some((at, error)) if self.now.instant < at => {
                 self.trouble.wait = Some((at, error.clone()));
-                Some(Step::Done(RoundEnd::Backoff { error, at }))
+                let wait = at.saturating_since(self.now.instant);
+                Some(Step::Done(RoundEnd::Backoff { error, at, wait }))
             }
             _ => None,
         }

@@ -1,5 +1,7 @@
 //! The commit machine's language: what it asks of its driver, and what the driver answers.
 
+use std::time::Duration;
+
 use disk::{DiskError, SyncSite};
 use wal_format::{Instant, Predecessor, SegmentId, Seq};
 
@@ -128,8 +130,8 @@ pub(crate) enum RoundEnd {
     Clean { dirty: bool },
     /// The disk refused for now; everything is kept.
     Stalled(DiskError),
-    /// The disk failed; the next attempt is due then.
-    Backoff { error: DiskError, at: Instant },
+    /// The disk failed; the next attempt is due then, after this wait.
+    Backoff { error: DiskError, at: Instant, wait: Duration },
     /// Paused until the next probe.
     Paused(DiskError),
     /// Given up: the batches of the round failed.

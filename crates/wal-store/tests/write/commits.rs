@@ -2,8 +2,7 @@
 
 use disk::Op;
 use proptest::prelude::*;
-use sim_disk::Fault;
-use sim_disk::On;
+use sim_disk::{Fault, On, errno};
 use std::time::Duration;
 use wal_format::{Marks, Seq, Tag};
 use wal_store::{Level, ReadLevel, Record, Settings, SyncSetting, Want};
@@ -214,6 +213,20 @@ fn dropping_the_last_handle_commits() {
     drop(log);
     assert_eq!(seqs(&world.durable_payloads()), [1]);
     ticket.wait(Level::Durable, at(2)).unwrap();
+}
+
+/// The drop knows no time but that of the last append; the back-off began at a commit an hour later.
+#[test]
+fn dropping_the_last_handle_waits_no_longer_than_a_back_off() {
+    let world = World::new();
+    let log = world.log(settings());
+    let ticket = log.append(b"a", at(1)).unwrap();
+    world.disk.plan(Fault::times(On::Op(Op::SyncData), 1, 2, errno::EIO));
+    let error = log.commit(at(3_600_000), Want::Batch).unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    drop(log);
+    ticket.wait(Level::Durable, at(2)).unwrap();
+    assert_eq!(seqs(&world.durable_payloads()), [1]);
 }
 
 #[test]
