@@ -13,6 +13,7 @@ mod kill;
 mod pipeline;
 mod receiver;
 mod shell;
+mod sim;
 mod syscalls;
 mod tidy;
 
@@ -34,6 +35,8 @@ enum Task {
     Bench(bench::Arguments),
     /// Everything a change must pass: format, clippy, tests, docs, tidy, deps, corpus replay, tiny benches.
     Ci,
+    /// Random power cuts under simulation, or with --enumerate one at every call of every scenario.
+    Crash(sim::Arguments),
     /// Holds the dependency picture of ARCHITECTURE.md against the manifests.
     Deps,
     /// 1,000 streams under a limit of 64 open files.
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Ci => ci::run(),
+        Task::Crash(arguments) => sim::crash(&arguments),
         Task::Deps => deps::run(),
         Task::Fds => fds::run(),
         Task::Idle => idle::run(),

@@ -9,6 +9,7 @@ use disk::{Op, SyncSite};
 use crate::SimDisk;
 use crate::fault::{Fault, On};
 use crate::gate::Gate;
+use crate::pages::PAGE_BYTES;
 use crate::power::{Survival, Unsynced};
 use crate::tree::{Node, Tree};
 use crate::unsynced::{Ground, bytes_of};
@@ -123,6 +124,12 @@ impl SimDisk {
     /// Writes that need space beyond this many bytes fail with ENOSPC; `None`: no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().limits.capacity_bytes = bytes;
+    }
+
+    /// Bytes in use, as a full disk counts them: whole pages.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.machine.lock().tree.page_count() * PAGE_BYTES
     }
 
     /// Opens beyond this many files fail with EMFILE; `None`: no limit.

@@ -79,6 +79,11 @@ impl SharedEnds {
         self.want_durable.fetch_max(end.get(), Ordering::SeqCst);
     }
 
+    /// Whoever needed something is not there any more.
+    pub(crate) fn want_nothing(&self) {
+        self.want_durable.store(0, Ordering::SeqCst);
+    }
+
     /// Whether somebody needs more on the medium than is there.
     pub(crate) fn durable_is_wanted(&self) -> bool {
         self.want_durable.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst)

@@ -164,6 +164,12 @@ impl Log {
         Ok(self.durable_end())
     }
 
+    /// Forgets what is not written, as a kill of the process does: appends are refused, tickets hear `Closed`, and dropping the
+    /// last handle commits nothing. Blocks while another thread commits.
+    pub fn abandon(&self) {
+        self.shared.abandon();
+    }
+
     /// How far the log is.
     pub fn ends(&self) -> Ends {
         self.shared.ends.get()

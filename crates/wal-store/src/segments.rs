@@ -128,7 +128,8 @@ impl SegmentList {
         let count = self.segments.iter().take_while(|s| gone(s)).count();
         let taken: Vec<_> = self.segments.drain(..count).collect();
         if let Some(last) = taken.last() {
-            self.set_retired_below(self.first().map_or(last.end_seq, |first| first.first_seq));
+            // Not the next one's first seq: what its writer skipped, or somebody lost, in between was never retired.
+            self.set_retired_below(last.end_seq);
         }
         taken
     }

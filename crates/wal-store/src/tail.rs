@@ -82,6 +82,12 @@ impl Tail {
         }
     }
 
+    /// Drops what is not yet taken.
+    pub(crate) fn forget(&mut self) {
+        self.full.clear();
+        self.open = Batch::default();
+    }
+
     /// The words of all batches not yet taken.
     pub(crate) fn words(&self) -> impl Iterator<Item = &Arc<Word>> {
         self.full.iter().chain(Some(&self.open)).filter_map(|batch| batch.word.as_ref())

@@ -15,6 +15,7 @@ use crate::machine::{Ask, RoundEnd};
 use crate::record::Record;
 use crate::shared::Shared;
 use crate::sync::{Cell, lock};
+use crate::tail::TailState;
 use crate::word::Word;
 use crate::{AppendError, CommitError, Level, Ticket};
 
@@ -77,6 +78,19 @@ impl Shared {
                 end => return self.outcome_of(end),
             }
         }
+    }
+
+    /// See [`Log::abandon`](crate::Log::abandon).
+    pub(crate) fn abandon(&self) {
+        let words: Vec<Arc<Word>> = {
+            let mut tail = lock(&self.tail);
+            tail.state = TailState::Closed;
+            let words = tail.words().cloned().collect();
+            tail.forget();
+            words
+        };
+        lock(&self.committer).close_words(&words);
+        self.ends.want_nothing();
     }
 
     /// A round's end as the answer to whoever asked for the round.

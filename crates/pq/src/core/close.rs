@@ -55,6 +55,16 @@ impl Core {
         if failed.is_empty() { Ok(report) } else { Err(CloseError::Incomplete { reason: failed.join("; ") }) }
     }
 
+    /// Ends as a kill does: nothing more is written, what was not is forgotten, tickets hear `Closed`. For a simulator whose process is
+    /// dead; whoever drops a core instead has what is open committed as far as the disk allows.
+    pub fn abandon(self) {
+        self.begin_close();
+        self.enter(Phase::Closed);
+        for stream in self.all_streams() {
+            stream.log.abandon();
+        }
+    }
+
     fn write_clean_stop(&self) -> Result<(), offsets::SaveError> {
         let end_of = |stream: &Arc<StreamState>| durable_end_of(&stream.log).map(|end| (stream.id, end));
         let ends: Vec<_> = self.all_streams().iter().filter_map(end_of).collect();

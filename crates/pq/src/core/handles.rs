@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use scheduler::Mode;
-use wal_format::{Now, Seq};
+use wal_format::{Incarnation, Now, Seq};
 use wal_store::{Log, ReadBuffers};
 
-use crate::{AckError, Delivery, ReadError, Start, StreamError, StreamSettings};
+use crate::{AckError, Delivery, Gap, ReadError, Start, StreamError, StreamSettings};
 
 use super::{AckDone, ConsumerState, Core, StreamState, Turn, TurnResult};
 
@@ -14,7 +14,7 @@ use super::{AckDone, ConsumerState, Core, StreamState, Turn, TurnResult};
 #[derive(Debug, Clone)]
 pub struct CoreStream(Arc<StreamState>);
 
-/// A consumer of a core, taken.
+/// A consumer of a core.
 #[derive(Debug, Clone)]
 pub struct CoreConsumer(Arc<ConsumerState>);
 
@@ -23,6 +23,30 @@ impl CoreStream {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Which life of its name it is: never the same again.
+    #[must_use]
+    pub fn incarnation(&self) -> Incarnation {
+        self.0.identity.incarnation
+    }
+
+    /// The oldest seq kept, not below the floor; the end if there is none.
+    #[must_use]
+    pub fn first(&self) -> Seq {
+        self.0.first()
+    }
+
+    /// Every loss ever found in it, once.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Gap> {
+        self.0.losses.clone()
+    }
+
+    /// Its registered consumers, taken or not, to look at.
+    #[must_use]
+    pub fn consumers(&self) -> Vec<CoreConsumer> {
+        self.0.consumers().into_iter().map(CoreConsumer).collect()
     }
 
     /// Its log: to append to, to commit, to rotate.

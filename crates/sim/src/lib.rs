@@ -1,0 +1,41 @@
+//! The whole queue under simulation: operations, faults and power cuts on a simulated disk, and an oracle that knows only what clients
+//! saw. Dev-only: it proves, nobody ships it.
+//!
+//! **Is**: a [`World`] that does [`Operation`]s one after the other on the single-threaded core, an [`Oracle`] that says after each
+//! whether a promise was broken, random runs by seed ([`run_seed`]), and the program `pq-sim` over them. **Is not**: a test of the
+//! threads over the core, nor of real kernels.
+//!
+//! ```text
+//!   seed, bytes or a strategy ──> Operation ──> World ──> Core ──> SimDisk
+//!                                                 └─────> Oracle ──> Violation { kind, seed, step }
+//! ```
+//!
+//! ```
+//! use sim::{Shape, run_seed};
+//!
+//! let outcome = run_seed(1, &Shape::default());
+//! assert_eq!(outcome.violation, None);
+//! assert_eq!(outcome.trace_hash, run_seed(1, &Shape::default()).trace_hash);
+//! ```
+//!
+//! Whoever switches a rule off, or plans faults of its own, builds a [`Setup`] and calls [`World::step`] itself: see there.
+
+mod operation;
+mod oracle;
+mod random;
+mod run;
+mod setup;
+mod violation;
+mod world;
+
+pub use operation::{
+    Crash, How, Interrupt, Limit, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose,
+};
+pub use oracle::{
+    Book, ConsumerView, Cursor, Fate, Oracle, Origin, Payload, Presence, Stopped, StreamView, Told, View,
+};
+pub use random::{Bytes, Draw, Random, mix};
+pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, setup_of};
+pub use setup::{Setup, Wrap, kinds_of_streams, options};
+pub use violation::{Checked, Kind, Violation};
+pub use world::{Counts, World};

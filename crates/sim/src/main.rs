@@ -1,0 +1,29 @@
+//! `pq-sim`: the simulation's checks as a program. Each ends in one line `name: figures … OK` or `name: … FAILED what`, exits 0 or 1, and
+//! prints the seeds it used.
+
+mod crash;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The whole queue under simulation.
+#[derive(Parser)]
+#[command(name = "pq-sim", about, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    check: Check,
+}
+
+#[derive(Subcommand)]
+enum Check {
+    /// Random runs with power cuts, one a seed.
+    Crash(crash::Arguments),
+}
+
+fn main() -> ExitCode {
+    let passed = match Arguments::parse().check {
+        Check::Crash(arguments) => crash::run(&arguments),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,88 @@
+//! One random run: a function of its seed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::operation::Operation;
+use crate::random::{Random, mix};
+use crate::setup::Setup;
+use crate::violation::{Kind, Violation};
+use crate::world::{Counts, World};
+
+/// How long runs are, and what they are told to leave out.
+#[derive(Debug, Clone, Default)]
+pub struct Shape {
+    /// Operations of each run; `None`: drawn by the seed.
+    pub operations: Option<u64>,
+    /// Syncs at these sites do nothing.
+    pub ignored_sites: Vec<disk::SyncSite>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its seed.
+    pub seed: u64,
+    /// What was counted.
+    pub counts: Counts,
+    /// Equal for equal runs.
+    pub trace_hash: u64,
+    /// The promise that was broken, if one was; the run ends with it.
+    pub violation: Option<Violation>,
+}
+
+/// The operations of a seed.
+#[must_use]
+pub fn operations_of(seed: u64, shape: &Shape) -> Vec<Operation> {
+    let mut random = Random::new(mix(seed ^ 0x0b5));
+    let count = shape.operations.unwrap_or_else(|| 40 + random.next_number() % 80);
+    (0..count).map(|_| Operation::draw(&mut random)).collect()
+}
+
+/// The setup of a seed.
+#[must_use]
+pub fn setup_of(seed: u64, shape: &Shape) -> Setup {
+    Setup { ignored_sites: shape.ignored_sites.clone(), ..Setup::drawn(seed) }
+}
+
+/// Runs one seed.
+#[must_use]
+pub fn run_seed(seed: u64, shape: &Shape) -> Outcome {
+    run_operations(setup_of(seed, shape), &operations_of(seed, shape))
+}
+
+/// Runs these operations on a new queue, then expects everything to come to its end.
+#[must_use]
+pub fn run_operations(setup: Setup, operations: &[Operation]) -> Outcome {
+    let seed = setup.seed;
+    let mut counts = Counts::default();
+    let mut trace_hash = 0;
+    let mut step = 0;
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(setup)?;
+        let mut run = || {
+            for operation in operations {
+                step += 1;
+                world.step(operation)?;
+            }
+            world.settle()
+        };
+        let result = run();
+        counts = world.counts();
+        trace_hash = world.trace_hash();
+        // A world whose run was broken off is not committed on the way out.
+        world.discard();
+        result
+    }));
+    let violation = match ran {
+        Ok(result) => result.err(),
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap_or_default();
+            Some(Violation { seed, step, ..Violation::new(Kind::Panicked, what) })
+        }
+    };
+    Outcome { seed, counts, trace_hash, violation }
+}

@@ -1,0 +1,74 @@
+//! Which operation is which function.
+
+use std::time::Duration;
+
+use super::World;
+use crate::operation::Operation;
+use crate::violation::Checked;
+
+impl World {
+    pub(super) fn execute(&mut self, operation: &Operation) -> Checked {
+        match operation {
+            Operation::Append(stream, load) => self.append(self.at(*stream), *load),
+            Operation::AppendBatch(stream, load) => self.append_batch(self.at(*stream), *load),
+            Operation::Commit(stream) => self.commit(self.at(*stream), wal_store::Want::Batch),
+            Operation::CommitDurable(stream) => self.commit(self.at(*stream), wal_store::Want::Durable),
+            Operation::Wait(stream) => self.wait(self.at(*stream)),
+            Operation::Rotate(stream) => self.rotate(self.at(*stream)),
+            Operation::Read(whose, bytes) => {
+                self.read(self.at(whose.stream), self.pull(whose.reader), usize::from(*bytes) + 1)
+            }
+            Operation::Ack(whose, back) => self.ack(self.at(whose.stream), self.pull(whose.reader), *back),
+            Operation::AckAgain(whose) => self.ack_again(self.at(whose.stream), self.pull(whose.reader)),
+            Operation::Turn(end) => self.turn(*end),
+            Operation::Seek(whose, share) => {
+                self.seek(self.at(whose.stream), self.pull(whose.reader), *share)
+            }
+            Operation::Retake(whose) => self.retake(self.at(whose.stream), self.pull(whose.reader)),
+            Operation::RemoveReader(whose) => {
+                self.remove_reader(self.at(whose.stream), self.reader(whose.reader))
+            }
+            Operation::CreateReader(whose) => {
+                self.create_reader(self.at(whose.stream), self.reader(whose.reader))
+            }
+            Operation::CreateStream(stream) => self.create_stream(self.at(*stream)),
+            Operation::DeleteStream(stream) => self.delete_stream(self.at(*stream)),
+            Operation::Tick => self.tick(),
+            Operation::Timers => self.timers(),
+            Operation::Pass(micros) => {
+                self.pass(Duration::from_micros(u64::from(*micros)));
+                Ok(())
+            }
+            Operation::WallJump(hours) => {
+                self.jump(*hours);
+                Ok(())
+            }
+            Operation::WriteBack(survival) => {
+                self.disk.write_back(survival);
+                Ok(())
+            }
+            Operation::Fault(fault) => {
+                self.expect_trouble();
+                self.disk.plan(fault.clone());
+                Ok(())
+            }
+            Operation::Limit(limit) => {
+                self.limit(*limit);
+                Ok(())
+            }
+            Operation::Heal => {
+                self.heal();
+                Ok(())
+            }
+            Operation::Close => self.close(),
+            Operation::Crash(crash) => self.end(crash.clone()),
+            Operation::CrashAt { call, moment, crash } => {
+                if self.crash.is_none() {
+                    self.disk.plan(sim_disk::Fault::halt(sim_disk::On::Any, *call, *moment));
+                    self.crash = Some(crash.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A few hundred seeds of what `cargo xtask crash` runs by the ten thousand, and that what it tells is the same each time.
+
+use sim::{Bytes, Operation, Random, Setup, Shape, World, run_operations, run_seed};
+
+// S19, S20, S23: power cuts, kills and stopped recoveries at random.
+#[test]
+fn some_seeds_break_no_promise() {
+    let mut power_cuts = 0;
+    for seed in 1..=60 {
+        let outcome = run_seed(seed, &Shape::default());
+        assert_eq!(outcome.violation, None);
+        power_cuts += outcome.counts.power_cuts;
+    }
+    assert!(power_cuts > 200, "{power_cuts} power cuts are few");
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in 1000..1006 {
+        let (first, second) = (run_seed(seed, &Shape::default()), run_seed(seed, &Shape::default()));
+        assert_eq!((first.trace_hash, first.counts), (second.trace_hash, second.counts), "seed {seed}");
+    }
+}
+
+#[test]
+fn any_bytes_are_operations() {
+    let mut random = Random::new(7);
+    for seed in 1..6 {
+        let bytes: Vec<u8> = (0..200).map(|_| (random.next_number() >> 32) as u8).collect();
+        let mut from = Bytes::new(&bytes);
+        let mut operations = Vec::new();
+        while !from.is_empty() {
+            operations.push(Operation::draw(&mut from));
+        }
+        assert_eq!(run_operations(Setup::usual(seed), &operations).violation, None);
+    }
+}
+
+#[test]
+fn a_sync_that_is_forgotten_is_found() {
+    let shape = Shape { ignored_sites: vec![disk::SyncSite::new("commit.batch")], ..Shape::default() };
+    let caught = (1..=10).filter(|seed| run_seed(*seed, &shape).violation.is_some()).count();
+    assert!(caught > 0);
+}
+
+#[test]
+fn an_empty_run_ends_idle() {
+    let mut world = World::new(Setup::usual(1)).expect("a new queue");
+    assert_eq!(world.settle(), Ok(()));
+    world.discard();
+}

@@ -1,0 +1,23 @@
+//! The simulation's checks: builds `pq-sim` for release and starts it. What it prints, its last line among it, is the check's.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::pipeline::{CrashPoints, build};
+use crate::shell::must;
+
+/// What `pq-sim` is told; see `pq-sim crash --help`. `--enumerate` runs the scenarios instead of random seeds.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// As `pq-sim crash` takes them: `--seeds N --from S --threads T`, `--seed S --verbose`; or `--enumerate`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Runs random seeds, or the scenarios.
+pub(crate) fn crash(arguments: &Arguments) -> Result<()> {
+    let (flags, rest): (Vec<_>, Vec<_>) = arguments.arguments.iter().partition(|word| *word == "--enumerate");
+    let check = if flags.is_empty() { "crash" } else { "enumerate" };
+    let program = build("sim", "pq-sim", CrashPoints::Absent)?;
+    must(std::process::Command::new(program).arg(check).args(rest))
+}
