@@ -11,7 +11,8 @@
 //! Invariants every implementation keeps, and the contract test checks:
 //! - paths are relative to the disk's root; an absolute path, `..` or a symbolic link is an error, never followed;
 //!   the empty path is the root itself;
-//! - only regular files and directories are opened; new files are 0600, new directories 0700;
+//! - only regular files and directories are opened, and for writing only files with one name; new files are 0600, new
+//!   directories 0700;
 //! - nothing is replaced: create, link and rename onto an existing name fail with [`ErrorClass::Exists`];
 //! - closing never syncs; what no sync covered may vanish with the power, in any subset of sectors and entries;
 //! - no call allocates on success, except `create`, `open`, `lock`, `list` and `map`.
@@ -49,8 +50,9 @@ pub trait Disk: Send + Sync + Debug {
     /// If it does not return: nothing changed.
     ///
     /// # Errors
-    /// `NotFound`; `WrongKind` for a symbolic link, a directory or a special file; `RetryLater` without a
-    /// descriptor; `ReadOnly` for [`OpenMode::ReadWrite`] where writing is not allowed.
+    /// `NotFound`; `WrongKind` for a symbolic link, a directory or a special file, and with [`OpenMode::ReadWrite`] for a
+    /// file with more than one name; `RetryLater` without a descriptor; `ReadOnly` for [`OpenMode::ReadWrite`] where
+    /// writing is not allowed.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, DiskError>;
 
     /// Creates a directory, which must not exist.

@@ -168,7 +168,12 @@ fn a_link_is_a_second_name(disk: &dyn Disk) {
     let error = err(disk.link(Path::new("b"), Path::new("d/a")), ErrorClass::Exists);
     assert_eq!(error.path(), Path::new("d/a"));
     err(disk.link(Path::new("x"), Path::new("y")), ErrorClass::NotFound);
+    for name in ["a", "d/a"] {
+        err(disk.open(Path::new(name), OpenMode::ReadWrite), ErrorClass::WrongKind);
+        ok(disk.open(Path::new(name), OpenMode::Read));
+    }
     ok(disk.remove_file(Path::new("a")));
+    ok(disk.open(Path::new("d/a"), OpenMode::ReadWrite));
     assert_eq!(content(&*ok(disk.open(Path::new("d/a"), OpenMode::Read))), b"one");
     assert_eq!(ok(disk.stat(Path::new("d/a"))).link_count, 1);
     ok(disk.remove_file(Path::new("b")));

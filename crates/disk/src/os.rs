@@ -93,7 +93,8 @@ impl OsDisk {
         self.root.open(path, flags, Mode::empty()).map_err(|errno| DiskError::new(op, path, errno.into()))
     }
 
-    /// Opens a file and refuses what is not regular.
+    /// Opens a file and refuses what is not regular, and for writing what has other names: it may be somebody's own file,
+    /// linked here.
     fn open_file(&self, op: Op, path: &Path, flags: OFlags) -> Result<Arc<dyn File>, DiskError> {
         let fail = |errno: Errno| DiskError::new(op, path, errno.into());
         resolve::name_of(path).map_err(fail)?;
@@ -102,6 +103,9 @@ impl OsDisk {
         let fd = self.root.open(path, flags | OFlags::NONBLOCK | OFlags::NOCTTY, mode).map_err(fail)?;
         let stat = fs::fstat(&fd).map_err(fail)?;
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if flags.contains(OFlags::RDWR) && stat.st_nlink > 1 => {
+                Err(fail(Errno::LOOP))
+            }
             FileType::RegularFile => Ok(Arc::new(OsFile::new(fd, path))),
             FileType::Directory => Err(fail(Errno::ISDIR)),
             _ => Err(fail(Errno::LOOP)),

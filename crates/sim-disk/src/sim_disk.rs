@@ -10,7 +10,7 @@ use disk::{
 };
 
 use crate::SimDisk;
-use crate::errno::{EMFILE, ENOENT, ENOSPC};
+use crate::errno::{ELOOP, EMFILE, ENOENT, ENOSPC};
 use crate::fault::{Call, Effect, Moment};
 use crate::pages::PAGE_BYTES;
 use crate::sim_file::SimFile;
@@ -81,6 +81,9 @@ impl Disk for SimDisk {
         let tree = &entered.world.tree;
         tree.parent(path).map_err(|errno| call.error(errno))?;
         let ino = tree.resolve(path).map_err(|errno| call.error(errno))?;
+        if mode == OpenMode::ReadWrite && tree.file(ino).is_ok_and(|file| file.link_count > 1) {
+            return Err(call.error(ELOOP));
+        }
         self.handle(entered, call, ino, mode)
     }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, getpid};
 
@@ -30,14 +30,23 @@ impl OsLock {
     pub(super) fn take(dir: OwnedFd, name: &OsStr, path: &Path) -> Result<Self, DiskError> {
         let fail = |errno: Errno| DiskError::new(Op::Lock, path, errno.into());
         try_flock(&dir).map_err(|errno| refusal(errno, &dir, name, path))?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Without NONBLOCK, opening a pipe that somebody put here would wait for its other end.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = retry_on_intr(|| fs::openat(&dir, name, flags, mode)).map_err(fail)?;
+        let stat = fs::fstat(&file).map_err(fail)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(fail(Errno::LOOP));
+        }
         try_flock(&file).map_err(|errno| refusal(errno, &dir, name, path))?;
         let owner = getpid();
-        // Only a courtesy for whoever is refused: a full disk must not keep the owner out.
-        let text = format!("{}\n", owner.as_raw_nonzero());
-        let _ = fs::ftruncate(&file, 0).and_then(|()| rustix::io::pwrite(&file, text.as_bytes(), 0));
+        // A file with other names may be somebody's own, linked here: it is locked, and its bytes are left alone.
+        if stat.st_nlink == 1 {
+            // Only a courtesy for whoever is refused: a full disk must not keep the owner out.
+            let text = format!("{}\n", owner.as_raw_nonzero());
+            let _ = fs::ftruncate(&file, 0).and_then(|()| rustix::io::pwrite(&file, text.as_bytes(), 0));
+        }
         Ok(Self { file, dir, name: name.to_owned(), path: path.to_owned(), owner })
     }
 }
@@ -88,7 +97,7 @@ fn in_use(path: &Path, text: String) -> DiskError {
 }
 
 fn recorded_owner(dir: &OwnedFd, name: &OsStr) -> Option<u32> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = fs::openat(dir, name, flags, Mode::empty()).ok()?;
     let mut text = [0; 16];
     let n = rustix::io::pread(&file, &mut text, 0).ok()?;

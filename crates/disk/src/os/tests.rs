@@ -84,6 +84,34 @@ fn a_pipe_is_refused_without_waiting_for_its_other_end() {
 }
 
 #[test]
+fn nothing_but_a_regular_file_is_a_lock() {
+    let (dir, disk) = disk();
+    std::fs::write(dir.path().join("victim"), b"precious").unwrap();
+    symlink("victim", dir.path().join("symlink")).unwrap();
+    std::fs::create_dir(dir.path().join("directory")).unwrap();
+    fs::mknodat(fs::CWD, dir.path().join("pipe"), FileType::Fifo, FILE_MODE, 0).unwrap();
+    for name in ["symlink", "directory", "pipe"] {
+        let error = disk.lock(Path::new(name)).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::WrongKind, "{name}: {error}");
+        // A refusal holds nothing back: the directory is free again.
+        disk.lock(Path::new("LOCK")).unwrap().verify().unwrap();
+    }
+    assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_file_linked_as_the_lock_is_locked_and_keeps_its_bytes() {
+    let (dir, disk) = disk();
+    std::fs::write(dir.path().join("victim"), b"precious").unwrap();
+    std::fs::hard_link(dir.path().join("victim"), dir.path().join("LOCK")).unwrap();
+    let lock = disk.lock(Path::new("LOCK")).unwrap();
+    lock.verify().unwrap();
+    let error = OsDisk::open(dir.path()).unwrap().lock(Path::new("LOCK")).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::InUse);
+    assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"precious");
+}
+
+#[test]
 fn what_is_created_belongs_to_its_owner_alone() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("a/b/queue");
