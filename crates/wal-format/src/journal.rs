@@ -11,8 +11,8 @@
 
 use crate::{
     DecodeError, QueueId,
-    checksum::crc,
-    layout::{Fields, Layout, is_sealed, one_bit_neighbour},
+    checksum::{crc, locate_flip},
+    layout::{Fields, Layout, is_sealed, one_bit_neighbour, without_zeros},
 };
 use alloc::vec::Vec;
 
@@ -26,6 +26,9 @@ pub const ENTRY_BODY_BYTES_MAX: usize = 1 << 26;
 const MAGIC: [u8; 8] = *b"PQJNL\r\n\x1a";
 const VERSION: u16 = 1;
 const INCOMPATIBLE_FLAGS: u16 = 0x00ff;
+/// How often a scan may look at each byte of the journal on average while it searches: damage never needs more than once, heads
+/// nested by hand could ask for their square.
+const EFFORT: usize = 4;
 
 /// Whose journal a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -143,7 +146,8 @@ impl JournalHeader {
     /// Reads the entries of the journal; `entries` are the bytes behind the file header.
     #[must_use]
     pub const fn scan<'a>(&self, entries: &'a [u8]) -> JournalScan<'a> {
-        JournalScan { header: *self, next: 1, rest: entries, offset: 0 }
+        let effort = entries.len().saturating_mul(EFFORT);
+        JournalScan { header: *self, next: 1, rest: entries, offset: 0, effort }
     }
 
     /// Reads the entry at the front of `bytes`, which should bear this number; nothing is mended.
@@ -172,6 +176,20 @@ impl JournalHeader {
             return Err(DecodeError::Mismatch);
         }
         Ok(Entry { number, tag, body })
+    }
+
+    /// Which one bit of the body of the entry at the front of `bytes` is flipped, counted from bit 0 of the body's first byte: its
+    /// head is sound and one bit explains why its body is not. `None` if none does, or nothing is wrong.
+    #[must_use]
+    pub fn flipped_bit(&self, bytes: &[u8], number: u64) -> Option<usize> {
+        if self.entry_at(bytes, number) != Err(DecodeError::Mismatch) {
+            return None;
+        }
+        let (head, rest) = bytes.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+        let mut fields = Fields::of(head);
+        let body = rest.get(..fields.u32() as usize)?;
+        let stored = head.get(16..).map(|at| Fields::of(at).u32())?;
+        locate_flip(stored, crc(self.seed(number), body), body.len()).filter(|bit| *bit < body.len() * 8)
     }
 
     fn seed(&self, number: u64) -> u32 {
@@ -231,11 +249,13 @@ pub struct JournalScan<'a> {
     next: u64,
     rest: &'a [u8],
     offset: usize,
+    /// Body bytes the search may still look at.
+    effort: usize,
 }
 
 impl<'a> JournalScan<'a> {
-    /// The sound entry at the front of `bytes`, its head as it is.
-    fn entry(&self, head: &[u8; ENTRY_HEAD_BYTES], rest: &'a [u8], number: u64) -> Option<Entry<'a>> {
+    /// What a head says, if it is sound: the tag, the length and the checksum of its body.
+    fn sound_head(&self, head: &[u8; ENTRY_HEAD_BYTES], number: u64) -> Option<(EntryTag, usize, u32)> {
         let mut fields = Fields::of(head);
         let length = fields.u32() as usize;
         let tag = EntryTag { version: fields.u8(), kind: fields.u8() };
@@ -243,10 +263,14 @@ impl<'a> JournalScan<'a> {
         if length > ENTRY_BODY_BYTES_MAX || zero != 0 || tag.kind == 0 || claimed != number || number == 0 {
             return None;
         }
+        is_sealed(head, |covered| crc(self.header.seed(number), covered)).then_some((tag, length, body_crc))
+    }
+
+    /// The sound entry at the front of `bytes`, its head as it is.
+    fn entry(&self, head: &[u8; ENTRY_HEAD_BYTES], rest: &'a [u8], number: u64) -> Option<Entry<'a>> {
+        let (tag, length, body_crc) = self.sound_head(head, number)?;
         let body = rest.get(..length)?;
-        let seed = self.header.seed(number);
-        let sound = is_sealed(head, |covered| crc(seed, covered)) && crc(seed, body) == body_crc;
-        sound.then_some(Entry { number, tag, body })
+        (crc(self.header.seed(number), body) == body_crc).then_some(Entry { number, tag, body })
     }
 
     fn expected(&self) -> Option<Entry<'a>> {
@@ -256,16 +280,27 @@ impl<'a> JournalScan<'a> {
     }
 
     /// The next sound entry with a higher number than expected, as its number and distance.
-    fn search(&self) -> Option<(u64, usize)> {
+    fn search(&mut self) -> Option<(u64, usize)> {
+        // No entry begins in the zeros that were prepared behind the last one.
+        let mut left = without_zeros(self.rest).len();
         let mut rest = self.rest;
-        loop {
+        while left > 0 {
+            left -= 1;
             let (head, body) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
             let number = head.get(8..).map_or(0, |at| Fields::of(at).u64());
-            if number > self.next && self.entry(head, body, number).is_some() {
-                return Some((number, self.rest.len() - rest.len()));
+            if number > self.next
+                && let Some((_, length, _)) = self.sound_head(head, number)
+                && length <= body.len()
+                && let Some(left) = self.effort.checked_sub(length)
+            {
+                self.effort = left;
+                if self.entry(head, body, number).is_some() {
+                    return Some((number, self.rest.len() - rest.len()));
+                }
             }
             (_, rest) = rest.split_first()?;
         }
+        None
     }
 
     fn advance(&mut self, bytes: usize) {

@@ -182,6 +182,44 @@ fn the_last_number_of_the_type_is_read() {
     );
 }
 
+#[test]
+fn a_flipped_bit_of_a_body_is_located() {
+    let sound = entries(&HEADER, &[b"a body of some bytes"]);
+    assert_eq!(HEADER.flipped_bit(&sound, 1), None);
+    for bit in 0..20 * 8 {
+        let mut bytes = sound.clone();
+        flip(&mut bytes, ENTRY_HEAD_BYTES * 8 + bit);
+        assert_eq!(HEADER.flipped_bit(&bytes, 1), Some(bit));
+        assert_eq!(HEADER.flipped_bit(&bytes, 2), None, "another number's");
+        flip(&mut bytes, ENTRY_HEAD_BYTES * 8 + (bit + 9) % 160);
+        assert_eq!(HEADER.flipped_bit(&bytes, 1), None, "two bits");
+    }
+}
+
+#[test]
+fn heads_nested_by_hand_cost_no_more_than_the_effort() {
+    // Each head is sound and says that all bytes behind it are its body.
+    let nested = |count: u64| {
+        let mut last = Vec::new();
+        HEADER.encode_entry(&mut last, count + 2, TAG, b"last");
+        let mut bytes = Vec::new();
+        for index in 0..count {
+            let left = usize::try_from(count - index - 1).unwrap() * ENTRY_HEAD_BYTES + last.len();
+            let mut entry = Vec::new();
+            HEADER.encode_entry(&mut entry, index + 2, TAG, &vec![1; left]);
+            bytes.extend_from_slice(&entry[..ENTRY_HEAD_BYTES]);
+        }
+        bytes.extend_from_slice(&last);
+        bytes
+    };
+    assert_eq!(run(&nested(3)), ["damaged 1..5", "5 last"]);
+    let bytes = nested(2000);
+    let mut scan = HEADER.scan(&bytes);
+    let items: Vec<_> = scan.by_ref().collect();
+    assert_eq!(items.first(), Some(&JournalItem::Damaged { from: 1, to: 2002 }));
+    assert!(scan.effort < bytes.len(), "most of the effort was spent, and no more");
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read(bodies: Vec<Vec<u8>>, generation: u64, queue: u128) {

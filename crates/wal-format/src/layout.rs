@@ -83,6 +83,20 @@ pub(crate) fn is_sealed(bytes: &[u8], of: impl FnOnce(&[u8]) -> u32) -> bool {
     bytes.split_last_chunk::<4>().is_some_and(|(covered, stored)| of(covered) == u32::from_le_bytes(*stored))
 }
 
+/// The bytes without the zeros at their end. Compares blocks, so that long runs of zeros cost little.
+pub fn without_zeros(bytes: &[u8]) -> &[u8] {
+    const BLOCK: usize = 64;
+    let mut rest = bytes;
+    while let Some((front, last)) = rest.split_last_chunk::<BLOCK>() {
+        if *last != [0; BLOCK] {
+            break;
+        }
+        rest = front;
+    }
+    let end = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    rest.get(..end).unwrap_or_default()
+}
+
 /// Inverts bit `bit` (counted from bit 0 of byte 0); bits outside change nothing.
 pub(crate) fn flip(bytes: &mut [u8], bit: usize) {
     if let Some(byte) = bytes.get_mut(bit / 8) {

@@ -90,6 +90,7 @@ pub use journal::{
     ENTRY_BODY_BYTES_MAX, ENTRY_HEAD_BYTES, Entry, EntryTag, JOURNAL_HEADER_BYTES, JournalHeader,
     JournalItem, JournalKind, JournalScan,
 };
+pub use layout::without_zeros;
 pub use salvage::{Salvage, Salvaged, flipped_bit, salvage};
 pub use scan::{BatchView, Frames, find_batch, read_batch, verified_frames, verify_batch};
 pub use segment::{Predecessor, SEGMENT_HEADER_BYTES, SegmentHeader};

@@ -10,7 +10,8 @@
 //!
 //! Invariants: every record of the batch comes out exactly once, in order, as a frame or within a lost range. A frame found
 //! by searching tells its own seq, by running its head's checksum backwards to the seed; only seqs this batch may still hold
-//! count, so frames inside payloads (which can only be older) are never mistaken for this batch's.
+//! count, so frames inside payloads (which can only be older) are never mistaken for this batch's. The search looks at no more
+//! payload bytes than [`EFFORT`] times the batch: damage never needs more than once, heads nested by hand could ask for their square.
 
 use crate::{
     BatchHeader, FRAME_HEAD_BYTES, Frame, FrameKind, Seq, StreamIdentity, batch_checksum,
@@ -18,6 +19,9 @@ use crate::{
     frame::Head,
     layout::{Fields, one_bit_neighbour},
 };
+
+/// How often the search may look at each byte of the batch on average.
+const EFFORT: usize = 4;
 
 /// What is left of a batch whose checksum does not match, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +48,13 @@ pub enum Salvaged<'a> {
 /// Costs a search over the whole batch at worst, and no memory.
 #[must_use]
 pub fn salvage<'a>(identity: &StreamIdentity, header: &BatchHeader, frames: &'a [u8]) -> Salvage<'a> {
+    let rest = frames.get(..header.frames_bytes as usize).unwrap_or(frames);
     Salvage {
         seed: StreamSeed::of(identity.incarnation),
         next: header.first_seq,
         end: header.end_seq(),
-        rest: frames.get(..header.frames_bytes as usize).unwrap_or(frames),
+        rest,
+        effort: rest.len().saturating_mul(EFFORT),
     }
 }
 
@@ -84,6 +90,8 @@ pub struct Salvage<'a> {
     next: Seq,
     end: Seq,
     rest: &'a [u8],
+    /// Payload bytes the search may still look at.
+    effort: usize,
 }
 
 /// What stands at a place where a frame is expected.
@@ -121,7 +129,7 @@ impl<'a> Salvage<'a> {
     }
 
     /// The next whole frame behind the front that this batch may still hold: the seq of its seed, and the bytes from it on.
-    fn search(&self) -> Option<(Seq, &'a [u8])> {
+    fn search(&mut self) -> Option<(Seq, &'a [u8])> {
         let mut rest = self.rest;
         loop {
             (_, rest) = rest.split_first()?;
@@ -132,13 +140,16 @@ impl<'a> Salvage<'a> {
         }
     }
 
-    fn seq_of(&self, block: &[u8; FRAME_HEAD_BYTES], body: &[u8]) -> Option<Seq> {
+    fn seq_of(&mut self, block: &[u8; FRAME_HEAD_BYTES], body: &[u8]) -> Option<Seq> {
         let head = Head::read(block)?;
         let payload = body.get(..head.payload_bytes)?;
         let (covered, sum) = block.split_last_chunk::<4>()?;
         let seq = self.seed.seq_of(Fields::of(sum).u32(), covered, self.next, self.end)?;
-        let fits = head.kind == FrameKind::Meta || seq < self.end;
-        (fits && head.vouches_for(payload, self.seed.at(seq))).then_some(seq)
+        if head.kind == FrameKind::Record && seq >= self.end {
+            return None;
+        }
+        self.effort = self.effort.checked_sub(head.payload_bytes)?;
+        head.vouches_for(payload, self.seed.at(seq)).then_some(seq)
     }
 
     /// Goes on at `rest`, where a frame with the seed of `to` starts; tells what is lost on the way.

@@ -214,6 +214,37 @@ fn seqs_across_the_32_bit_border_are_found() {
     assert_eq!(out.len(), 3);
 }
 
+/// Sound heads that nest: each says that all bytes behind it are its payload, and lies about their checksum.
+fn nested(count: u64, behind: &[u8]) -> Vec<u8> {
+    let mut frames = vec![0xee; 16];
+    for index in 0..count {
+        let left = usize::try_from(count - index - 1).unwrap() * 16 + behind.len();
+        let mut head = [0; FRAME_HEAD_BYTES];
+        head[..4].copy_from_slice(&u32::try_from(left).unwrap().to_le_bytes());
+        head[4] = 1;
+        let sum = crate::checksum::crc(seed(&IDENTITY, Seq::new(FIRST.get() + index)), &head[..12]);
+        head[12..].copy_from_slice(&sum.to_le_bytes());
+        frames.extend_from_slice(&head);
+    }
+    frames.extend_from_slice(behind);
+    frames
+}
+
+#[test]
+fn heads_nested_by_hand_cost_no_more_than_the_effort() {
+    let last = |count: u64| frames_of(&IDENTITY, Seq::new(FIRST.get() + count), &[record(b"last")]).0;
+    for (count, expected) in [(3, ["lost 10..13", "13 last"]), (2000, ["lost 10..2010", "2010 last"])] {
+        let frames = nested(count, &last(count));
+        let (mut header, _) = batch_of(&IDENTITY, FIRST, &[record(b"x")]);
+        header.count = u32::try_from(count).unwrap() + 1;
+        header.frames_bytes = u32::try_from(frames.len()).unwrap();
+        let mut salvaged = salvage(&IDENTITY, &header, &frames);
+        let items: Vec<_> = salvaged.by_ref().map(|item| describe(&item)).collect();
+        assert_eq!(items, expected);
+        assert!(count < 2000 || salvaged.effort < frames.len(), "most of the effort was spent, and no more");
+    }
+}
+
 proptest! {
     /// Whatever happens to the bytes, what comes out was written there, and every record is accounted for.
     #[test]

@@ -229,7 +229,8 @@ fn read_file(disk: &dyn Disk, path: &Path, access: Access) -> Result<Vec<u8>, Di
 fn drop_cache(file: &dyn File) -> Result<(), DiskError> {
     // A first error may be an earlier life's, told once; the pages it was about are clean now and can be dropped.
     file.sync_data(sites::OPEN).or_else(|_| file.sync_data(sites::OPEN))?;
-    let len = file.len()?;
+    // Only what will be read: a file may say that it is enormous.
+    let len = file.len()?.min(FILE_BYTES_MAX);
     for _ in 0..DROP_TRIES {
         match file.advise(Advice::DropCache, 0..len) {
             Err(error) if error.class() != ErrorClass::Unsupported => return Err(error),

@@ -9,7 +9,7 @@
 //! is damage; what is left of it is kept); otherwise it is torn and none of it counts.
 
 use wal_format::{
-    DecodeError, ENTRY_HEAD_BYTES, Entry, EntryTag, JOURNAL_HEADER_BYTES, JournalHeader, JournalItem,
+    DecodeError, ENTRY_HEAD_BYTES, Entry, JOURNAL_HEADER_BYTES, JournalHeader, JournalItem, without_zeros,
 };
 
 use super::bodies::Bodies;
@@ -23,8 +23,6 @@ pub(super) const KIND_MORE: u8 = 1;
 pub(super) const KIND_LAST: u8 = 2;
 /// Bytes of the index at the start of each body.
 pub(super) const INDEX_BYTES: usize = 4;
-/// No body longer than this is mended: each of its bits is tried.
-const MEND_BYTES_MAX: usize = 64 << 10;
 
 /// What the bytes of one file turned out to be.
 #[derive(Debug)]
@@ -80,7 +78,7 @@ pub(super) fn scan(expected: &JournalHeader, bytes: &[u8]) -> Scan {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| byte == 0)
+    without_zeros(bytes).is_empty()
 }
 
 /// Every bit of the header is known, so its one-bit neighbours need no search.
@@ -163,7 +161,7 @@ impl Writes {
         self.open.push(body);
         self.open_ended |= entry.tag.kind == KIND_LAST;
         self.entry_count += 1;
-        self.next_number = entry.number + 1;
+        self.next_number = entry.number.saturating_add(1);
         self.end = end;
         self.close_whole();
     }
@@ -214,27 +212,14 @@ impl Writes {
         let Some(length) = rest.first_chunk::<4>().map(|length| u32::from_le_bytes(*length) as usize) else {
             return false;
         };
-        if length > MEND_BYTES_MAX {
-            return false;
-        }
-        let Some(entry) = rest.get(..ENTRY_HEAD_BYTES + length) else { return false };
-        if header.entry_at(entry, self.next_number) != Err(DecodeError::Mismatch) {
-            return false;
-        }
-        let mut copy = entry.to_vec();
-        for bit in ENTRY_HEAD_BYTES * 8..copy.len() * 8 {
-            flip(&mut copy, bit);
-            if let Ok(mended) = header.entry_at(&copy, self.next_number) {
-                let end = self.end + copy.len();
-                let (tag, number) = (mended.tag, mended.number);
-                let body = mended.body.to_vec();
-                self.take(&Entry { number, tag: EntryTag { ..tag }, body: &body }, end);
-                self.mended_count += 1;
-                return true;
-            }
-            flip(&mut copy, bit);
-        }
-        false
+        let Some(entry) = rest.get(..ENTRY_HEAD_BYTES.saturating_add(length)) else { return false };
+        let Some(bit) = header.flipped_bit(entry, self.next_number) else { return false };
+        let mut mended = entry.to_vec();
+        flip(&mut mended, ENTRY_HEAD_BYTES * 8 + bit);
+        let Ok(entry) = header.entry_at(&mended, self.next_number) else { return false };
+        self.take(&entry, self.end + ENTRY_HEAD_BYTES + entry.body.len());
+        self.mended_count += 1;
+        true
     }
 
     fn into_scan(self, mended: u64, rest: &[u8]) -> Scan {
@@ -245,7 +230,7 @@ impl Writes {
             None => FileOutcome::Incomplete,
         };
         let tail = rest.get(self.counted_end..).unwrap_or_default();
-        let torn = tail.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let torn = without_zeros(tail).len();
         Scan {
             outcome,
             bodies: self.counted,
