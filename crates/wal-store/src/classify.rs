@@ -11,7 +11,7 @@
 //! ```
 //!
 //! q is the seq expected next; D the highest seq that anything proves durable. The window W of the rules bounds how far
-//! evidence is *looked for*; files are scanned whole here, so all of it is found, and W plays no part.
+//! evidence is *looked for*: that is the scan's business (`recover::sweep`), and plays no part here.
 //!
 //! Invariants: q only grows; every seq from the floor to `next_seq` is kept, skipped by its writer, or in a gap; the
 //! decisions depend on nothing but the arguments, so recovering twice decides the same.

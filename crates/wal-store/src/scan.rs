@@ -161,7 +161,7 @@ fn inspect(
     }
     let (mut at, mut seq) = (SEGMENT_HEADER_BYTES as u64, segment.first_seq);
     let end = segment.end_offset.min(link.found.len);
-    for run in collect::scan_file(ctx, link, Reach { end, seq_end: None })? {
+    for run in collect::scan_file(ctx, link, Reach { end, seq_end: None, window: None })? {
         if run.start > at {
             find(at, FindingKind::NoBatch, missing(seq, &run));
         }

@@ -11,6 +11,8 @@ use wal_format::{
 
 /// How much of a file is searched at a time, in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
+/// What a hole in a file looks like.
+static ZEROS: [u8; WINDOW_BYTES] = [0; WINDOW_BYTES];
 
 /// A part of a mended batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +69,8 @@ pub(crate) fn find_next(
         let Some(buffer) = window.get_mut(..room) else { break };
         let got = file.read_at(buffer, base)?;
         let bytes = buffer.get(..got).unwrap_or_default();
-        let mut at = 0;
+        // Holes are compared, not searched: a file may say that it is enormous.
+        let mut at = if ZEROS.get(..got) == Some(bytes) { got } else { 0 };
         while let Some((found, header)) = find_batch(identity, bytes, at) {
             if wanted(&header) {
                 return Ok(Some((base.saturating_add(found as u64), header)));

@@ -64,7 +64,8 @@ pub(crate) fn chain(floor_segment: SegmentId, found: &[Found]) -> Vec<Link> {
     for index in 0..links.len() {
         let linked = links.get(index).filter(|link| link.role == Role::Linked);
         let Some(named) = linked.and_then(Link::predecessor) else { continue };
-        if let Some(link) = links.iter_mut().find(|link| link.id() == named.id) {
+        let found = links.binary_search_by_key(&named.id, Link::id).ok();
+        if let Some(link) = found.and_then(|found| links.get_mut(found)) {
             link.named_end = Some(named.end_offset);
         }
     }
@@ -89,22 +90,21 @@ fn first_role(floor_segment: SegmentId, found: &Found) -> Role {
 }
 
 /// R0b, from the newest valid header down. A missing predecessor does not break the chain: it goes on at the next valid
-/// header below it.
+/// header below it. One pass, however many files there are.
 fn void_between(links: &mut [Link]) {
-    let newest_below = |links: &[Link], limit: Option<SegmentId>| {
-        let linked = links.iter().filter(|link| link.role == Role::Linked);
-        linked.filter(|link| limit.is_none_or(|limit| link.id() < limit)).map(Link::id).max()
-    };
-    let mut at = newest_below(links, None);
-    while let Some(id) = at {
-        let Some(link) = links.iter().find(|link| link.id() == id) else { return };
+    let newest_of = |links: &[Link]| links.iter().rposition(|link| link.role == Role::Linked);
+    let mut at = newest_of(links);
+    while let Some(index) = at {
+        let Some(link) = links.get(index) else { return };
         let named = link.predecessor().map_or(SegmentId::new(0), |named| named.id);
-        for link in links.iter_mut().filter(|link| named < link.id() && link.id() < id) {
+        // The first file above the predecessor.
+        let above = links.partition_point(|link| link.id() <= named).min(index);
+        for link in links.get_mut(above..index).unwrap_or_default() {
             if matches!(link.role, Role::Linked | Role::HeadlessTail) {
                 link.role = Role::Void;
             }
         }
-        let is_linked = links.iter().any(|link| link.id() == named && link.role == Role::Linked);
-        at = if is_linked { Some(named) } else { newest_below(links, Some(named)) };
+        // The predecessor itself, if it is there with a valid header; else the next one below.
+        at = newest_of(links.get(..above).unwrap_or_default());
     }
 }

@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use disk::{Advice, DiskError, EntryKind, ErrorClass, File, OpenMode, SyncSite};
-use wal_format::{FRAME_HEAD_BYTES, SEGMENT_HEADER_BYTES, SegmentId};
+use wal_format::{FRAME_HEAD_BYTES, FRAMES_BYTES_MAX, SEGMENT_HEADER_BYTES, SegmentId};
 
 use super::chain::{Link, Role, chain};
 use super::facts::{Found, Head, RunFact, look, merge_tags};
-use super::sweep::{Reach, ScanFailure, scan};
+use super::sweep::{Reach, ScanFailure, Window, scan};
 use super::{Evidence, RecoverError, RecoveryReport, floor_segment, known};
-use crate::classify::{Piece, Row, Verdict, first_seq};
+use crate::classify::{Known, Piece, Row, Verdict, first_seq};
 use crate::segments::{segment_id, segment_path};
-use crate::{OwnedTag, StoreContext};
+use crate::{OwnedTag, Settings, StoreContext};
 
 /// Syncs of a segment file before it is read.
 pub(crate) const FILE_SITE: SyncSite = SyncSite::new("recover.file");
@@ -51,7 +51,8 @@ pub(crate) struct Collected {
 
 impl Collected {
     pub(crate) fn link(&self, id: SegmentId) -> Option<&Link> {
-        self.links.iter().find(|link| link.id() == id)
+        let found = self.links.binary_search_by_key(&id, Link::id).ok()?;
+        self.links.get(found)
     }
 
     pub(crate) fn len_of(&self, id: SegmentId) -> u64 {
@@ -204,13 +205,27 @@ fn pieces(
                 if link.named_end.is_some() { None } else { next.and_then(|next| first_seq(known, next)) };
             let end = link.named_end.unwrap_or(u64::MAX).min(link.found.len);
             report.scanned_count += 1;
-            Some(scan_file(ctx, link, Reach { end, seq_end })?)
+            let window = window(known, link, links);
+            Some(scan_file(ctx, link, Reach { end, seq_end, window: Some(window) })?)
         };
         linked_above |= is_linked;
         pieces.push(Piece { link: *link, runs });
     }
     pieces.reverse();
     Ok(pieces)
+}
+
+/// W for this file: by its header, else by the newest that says it, else by the default setting.
+fn window(known: Known, link: &Link, links: &[Link]) -> Window {
+    let header = link.found.head.header();
+    let newest = || links.iter().rev().find_map(|link| link.found.head.header());
+    let unsynced = header.or_else(newest).map(|header| header.unsynced_bytes_max);
+    let unsynced = unsynced.unwrap_or_else(|| Settings::default().unsynced_bytes_max);
+    Window {
+        bytes: unsynced.saturating_add(u64::from(FRAMES_BYTES_MAX)),
+        first_seq: header.map_or(known.floor, |header| header.first_seq),
+        durable_end: known.durable_end,
+    }
 }
 
 pub(crate) fn scan_file(ctx: &StoreContext, link: &Link, reach: Reach) -> Result<Vec<RunFact>, RecoverError> {
@@ -237,7 +252,7 @@ pub(crate) fn tags(
         let unread = collected.pieces.iter().rev().filter(|piece| piece.runs.is_none());
         for piece in unread {
             let end = piece.link.named_end.unwrap_or(0).min(piece.link.found.len);
-            let runs = scan_file(ctx, &piece.link, Reach { end, seq_end: None })?;
+            let runs = scan_file(ctx, &piece.link, Reach { end, seq_end: None, window: None })?;
             let complete =
                 runs.first().is_some_and(|run| run.is_sound() && run.start == SEGMENT_HEADER_BYTES as u64);
             older.push(runs);

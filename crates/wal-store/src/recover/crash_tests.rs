@@ -1,10 +1,13 @@
 //! Recovery that is itself interrupted, and logs of which any one bit, length or sector is wrong.
 
+use disk::{Disk, OpenMode};
 use sim_disk::{Fault, Moment, On, SimDisk, Survival};
-use wal_format::{BATCH_HEADER_BYTES, SegmentId, Seq};
+use wal_format::{BATCH_HEADER_BYTES, BatchFlags, BatchHeader, FRAMES_BYTES_MAX, SegmentId, Seq, WallTime};
 
 use super::*;
-use crate::build::{Seen, Segment, context, dir, new_disk, payload, put_file, read_all};
+use crate::build::{
+    IDENTITY, Seen, Segment, UNSYNCED_BYTES_MAX, context, dir, new_disk, payload, put_file, read_all,
+};
 use crate::segment_path;
 
 /// A stream in which a recovery has everything to do: retired files, a void one, a rival, a damaged older segment without
@@ -164,4 +167,52 @@ fn the_end_of_a_preallocated_or_recycled_file_is_found_by_its_content() {
         assert_eq!(recovery.predecessor.unwrap().end_offset, new.end_offset());
         assert_eq!(recovery.report.dead_bytes, bytes.len() as u64 - new.end_offset());
     }
+}
+
+/// Headers under right checksums, each of which says that the rest of the file is its batch: verifying them all would read
+/// the file's square.
+#[test]
+fn headers_nested_by_hand_are_not_all_verified() {
+    const FILE_BYTES: usize = 3 << 20;
+    let mut segment = Segment::new(1, 100_000, None).batch(1);
+    let start = segment.bytes.len();
+    segment.bytes.resize(FILE_BYTES, 0x11);
+    for index in 0..2000 {
+        let at = start + index * BATCH_HEADER_BYTES;
+        let header = BatchHeader {
+            flags: BatchFlags::NONE,
+            codec: 0,
+            stream: IDENTITY.stream,
+            first_seq: Seq::new(1 + index as u64),
+            prev_seq: 0,
+            durable_seq: 0,
+            append_time: WallTime::EPOCH,
+            count: 1,
+            frames_bytes: u32::try_from(FILE_BYTES - at - BATCH_HEADER_BYTES).unwrap(),
+            batch_crc: 0,
+        };
+        segment.bytes[at..at + BATCH_HEADER_BYTES].copy_from_slice(&header.encode(&IDENTITY));
+    }
+    let disk = new_disk();
+    segment.put(&disk);
+    let before = disk.bytes_read();
+    let floor = Some((Seq::new(100_000), segment.id));
+    let (recovery, seen) = outcome(&disk, &Evidence { floor, ..Evidence::default() });
+    assert_eq!((recovery.next_seq.get(), seen.seqs()), (100_001, vec![100_000]));
+    let read = disk.bytes_read() - before;
+    assert!(read < 32 * FILE_BYTES as u64, "{read} bytes were read");
+}
+
+/// S21: behind what a writer may have left unsynced nothing is looked for, unless something is known to be missing.
+#[test]
+fn a_file_is_searched_no_further_than_a_writer_may_have_left_it_unsynced() {
+    let segment = Segment::new(1, 1, None).batch(3);
+    let disk = new_disk();
+    segment.put(&disk);
+    disk.open(&segment_path(&dir(), segment.id), OpenMode::ReadWrite).unwrap().set_len(1 << 40).unwrap();
+    let before = disk.bytes_read();
+    let (recovery, seen) = outcome(&disk, &Evidence::default());
+    assert_eq!((recovery.next_seq.get(), seen.seqs()), (4, vec![1, 2, 3]));
+    let window = UNSYNCED_BYTES_MAX + u64::from(FRAMES_BYTES_MAX);
+    assert!(disk.bytes_read() - before < window + window / 8);
 }

@@ -11,8 +11,8 @@
 
 use disk::{DiskError, File};
 use wal_format::{
-    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, DecodeError, Seq, StreamIdentity, Tag, flipped_bit,
-    verified_frames, verify_batch,
+    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, DecodeError, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, Tag,
+    find_batch, flipped_bit, verified_frames, verify_batch,
 };
 
 use super::facts::{Blemish, Damage, RunFact, merge_tags};
@@ -21,6 +21,9 @@ use crate::read::{Part, find_next, mend};
 
 /// How much is read at a time, in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
+/// How often each byte of a file may be verified in vain on average: old bytes of a file need it once, headers that
+/// somebody nested could ask for its square.
+const EFFORT: u64 = 4;
 
 /// How far a file is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,20 @@ pub(crate) struct Reach {
     pub(crate) end: u64,
     /// No batch with a seq at or above this.
     pub(crate) seq_end: Option<Seq>,
+    /// How far behind the last batch a further one is looked for; `None`: to the end.
+    pub(crate) window: Option<Window>,
+}
+
+/// W of the rules: a writer leaves no more than this unsynced, so behind it nothing of a crash can stand. What stands
+/// there is looked for only if something proves that seqs are missing. Without it a file stretched to a terabyte would
+/// be read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) bytes: u64,
+    /// The seq expected at the file's first batch.
+    pub(crate) first_seq: Seq,
+    /// D + 1 of all saved state.
+    pub(crate) durable_end: Seq,
 }
 
 /// What [`scan`] stumbled over.
@@ -52,8 +69,9 @@ pub(crate) fn scan(
     from: u64,
     reach: Reach,
 ) -> Result<Vec<RunFact>, ScanFailure> {
+    let effort = reach.end.saturating_sub(from).saturating_mul(EFFORT);
     let mut scan =
-        Scan { file, identity, reach, runs: Vec::new(), window: Vec::new(), base: from, filled: 0 };
+        Scan { file, identity, reach, runs: Vec::new(), window: Vec::new(), base: from, filled: 0, effort };
     let mut offset = from;
     while offset < reach.end {
         match scan.step(offset)? {
@@ -80,6 +98,8 @@ struct Scan<'a> {
     window: Vec<u8>,
     base: u64,
     filled: usize,
+    /// Bytes of batches that may still be verified in vain.
+    effort: u64,
 }
 
 impl Scan<'_> {
@@ -100,6 +120,12 @@ impl Scan<'_> {
         };
         let Some(header) = header else { return self.seek(offset) };
         let end = header.end_offset(offset);
+        let beyond = self.reach.seq_end.is_some_and(|end| header.end_seq() > end);
+        // A damaged batch of old bytes says nothing about where ours begin.
+        let old = self.runs.last().is_some_and(|run| header.first_seq < run.end_seq);
+        if (beyond || old) && self.effort < header.bytes() {
+            return self.seek(offset);
+        }
         self.need(offset, usize::try_from(end - offset).unwrap_or(usize::MAX))?;
         let frames = self.at(offset).get(BATCH_HEADER_BYTES..).unwrap_or_default();
         let (frames, padding) =
@@ -109,16 +135,16 @@ impl Scan<'_> {
             blemishes.push((offset, Blemish::Padding));
         }
         let sound = verify_batch(identity, &header, frames).is_ok();
-        let beyond = self.reach.seq_end.is_some_and(|end| header.end_seq() > end);
-        // A damaged batch of old bytes says nothing about where ours begin.
-        let old = self.runs.last().is_some_and(|run| header.first_seq < run.end_seq);
         match (sound, beyond || old) {
             (true, _) if beyond => {}
             (true, _) => {
                 let tags = tags_of(&header, frames);
                 self.push(offset, &header, Facts { tags, damage: None, blemishes });
             }
-            (false, true) => return self.seek(offset),
+            (false, true) => {
+                self.effort = self.effort.saturating_sub(header.bytes());
+                return self.seek(offset);
+            }
             (false, false) => {
                 let damage = damage_of(identity, &header, frames);
                 self.push(offset, &header, Facts { tags: Vec::new(), damage: Some(damage), blemishes });
@@ -129,9 +155,28 @@ impl Scan<'_> {
 
     /// The next place behind `offset` where a header of ours decodes.
     fn seek(&mut self, offset: u64) -> Result<Option<u64>, ScanFailure> {
-        let from = offset.saturating_add(1);
-        let found = find_next(self.file, self.identity, from, self.reach.end, &|_| true)?;
+        let (from, end) = (offset.saturating_add(1), self.search_end());
+        let here = self.at(from);
+        let here =
+            here.get(..usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX)).unwrap_or(here);
+        if let Some((found, _)) = find_batch(self.identity, here, 0) {
+            return Ok(Some(from.saturating_add(found as u64)));
+        }
+        // A header may begin in what is here and end behind it.
+        let behind = from.saturating_add(here.len().saturating_sub(BATCH_HEADER_BYTES - 1) as u64);
+        let found = find_next(self.file, self.identity, behind, end, &|_| true)?;
         Ok(found.map(|(next, _)| next))
+    }
+
+    /// Where looking for a further batch ends.
+    fn search_end(&self) -> u64 {
+        let (at, seq) = match (self.runs.last(), self.reach.window) {
+            (_, None) => return self.reach.end,
+            (Some(run), _) => (run.end, run.end_seq),
+            (None, Some(window)) => (SEGMENT_HEADER_BYTES as u64, window.first_seq),
+        };
+        let window = self.reach.window.filter(|window| window.durable_end <= seq);
+        window.map_or(self.reach.end, |window| self.reach.end.min(at.saturating_add(window.bytes)))
     }
 
     fn at(&self, offset: u64) -> &[u8] {
