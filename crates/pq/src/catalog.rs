@@ -107,10 +107,17 @@ impl Catalog {
         self.state.entries.contains_key(&id)
     }
 
+    /// Never gives these ids to a new stream. Those near the top of the type, which no queue reaches, do not use the others up.
+    pub(crate) fn spend(&mut self, ids: impl IntoIterator<Item = StreamId>) {
+        const NEAR_THE_END: u64 = u64::MAX - (1 << 32);
+        let spent = ids.into_iter().map(StreamId::get).filter(|id| *id < NEAR_THE_END).max();
+        self.state.next_id = self.state.next_id.max(spent.map_or(0, |id| id + 1));
+    }
+
     /// Adds a stream under the next id. The name must be free.
     ///
     /// # Errors
-    /// The disk; the stream is not there then, its id is not used again all the same.
+    /// The disk; the stream is not there then, its id is not used again all the same. `NumbersUsedUp` at the top of the type.
     pub(crate) fn create(
         &mut self,
         name: &str,
@@ -120,8 +127,9 @@ impl Catalog {
     ) -> Result<Entry, JournalError> {
         debug_assert!(self.named(name).is_none(), "the caller looked");
         let id = StreamId::new(self.state.next_id.max(1));
+        let used_up = || JournalError::NumbersUsedUp { prefix: "catalog".to_owned() };
         // A failed save may still be found after a crash: its id is spent.
-        self.state.next_id = id.get() + 1;
+        self.state.next_id = id.get().checked_add(1).ok_or_else(used_up)?;
         let entry = Entry {
             id,
             name: name.to_owned(),

@@ -26,7 +26,7 @@ const META_DIR: SyncSite = SyncSite::new("meta.dir");
 pub(crate) enum Found {
     /// `queue.meta` is sound.
     Id(QueueId),
-    /// `queue.meta` is gone or damaged; a journal names the id.
+    /// `queue.meta` is gone or damaged; its one-bit neighbour or a journal names the id.
     Rebuilt(QueueId),
     /// Nothing of a queue is here.
     Nothing,
@@ -43,6 +43,7 @@ pub(crate) enum Found {
 pub(crate) fn find(disk: &dyn Disk) -> Result<Found, DiskError> {
     match header_of(disk, Path::new(META), JournalKind::QUEUE)? {
         Header::Of(header) => return Ok(Found::Id(header.queue)),
+        Header::Mended(header) => return Ok(Found::Rebuilt(header.queue)),
         Header::Version => return Ok(Found::Version(META.into())),
         Header::None | Header::Bad => {}
     }
@@ -65,7 +66,7 @@ pub(crate) fn find(disk: &dyn Disk) -> Result<Found, DiskError> {
             _ => continue,
         };
         journals = true;
-        if let Header::Of(header) = header_of(disk, Path::new(name), kind)? {
+        if let Header::Of(header) | Header::Mended(header) = header_of(disk, Path::new(name), kind)? {
             return Ok(Found::Rebuilt(header.queue));
         }
     }
@@ -74,6 +75,8 @@ pub(crate) fn find(disk: &dyn Disk) -> Result<Found, DiskError> {
 
 enum Header {
     Of(JournalHeader),
+    /// One bit of it is wrong.
+    Mended(JournalHeader),
     None,
     Bad,
     Version,
@@ -89,10 +92,15 @@ fn header_of(disk: &dyn Disk, path: &Path, kind: JournalKind) -> Result<Header, 
     };
     let mut bytes = [0; JOURNAL_HEADER_BYTES];
     let read = file.read_at(&mut bytes, 0)?;
-    Ok(match JournalHeader::decode(bytes.get(..read).unwrap_or_default()) {
+    let bytes = bytes.get(..read).unwrap_or_default();
+    Ok(match JournalHeader::decode(bytes) {
         Ok(header) if header.kind == kind => Header::Of(header),
-        Err(DecodeError::Version { .. }) => Header::Version,
-        _ => Header::Bad,
+        Err(DecodeError::Version { .. } | DecodeError::Incompatible { .. }) => Header::Version,
+        Err(_) => match JournalHeader::repair(bytes) {
+            Some(header) if header.kind == kind => Header::Mended(header),
+            _ => Header::Bad,
+        },
+        Ok(_) => Header::Bad,
     })
 }
 

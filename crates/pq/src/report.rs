@@ -14,7 +14,7 @@ pub struct OpenReport {
     pub clean: bool,
     /// One entry per stream.
     pub streams: Vec<StreamReport>,
-    /// Things in the directory that are not the queue's, ignored.
+    /// Things in the directory that are not the queue's, ignored: at most 100 names; a note tells how many more there are.
     pub strays: Vec<String>,
     /// What was noticed about metadata and cursors, in words.
     pub notes: Vec<String>,

@@ -21,27 +21,45 @@ pub(super) const STREAMS_DIR: SyncSite = SyncSite::new("streams.dir");
 /// Syncs of the queue's directory.
 pub(super) const QUEUE_DIR: SyncSite = SyncSite::new("queue.dir");
 
+/// Most names of strays that are kept: there may be any number of them.
+const STRAYS_MAX: usize = 100;
+
 /// What is in the directories and is not the queue's: listed, never adopted, never touched.
-pub(super) fn strays(disk: &dyn Disk, ledger: &Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
+pub(super) fn strays(disk: &dyn Disk, ledger: &mut Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
+    let mut more_count: u64 = 0;
+    let mut unknown = Vec::new();
+    let mut stray = |name: String, report: &mut OpenReport| {
+        if report.strays.len() < STRAYS_MAX {
+            report.strays.push(name);
+        } else {
+            more_count += 1;
+        }
+    };
     let ours = |name: &str| {
         [LOCK, meta::META, STREAMS, QUARANTINE_DIR].contains(&name)
             || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
     };
     disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {
         if !entry.name.to_str().is_some_and(ours) {
-            report.strays.push(entry.name.to_string_lossy().into_owned());
+            stray(entry.name.to_string_lossy().into_owned(), report);
         }
         ControlFlow::Continue(())
     })?;
     disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
-        let known =
-            entry.kind == EntryKind::Dir && stream_id(entry.name).is_some_and(|id| ledger.catalog.knows(id));
+        let id = stream_id(entry.name);
+        let known = entry.kind == EntryKind::Dir && id.is_some_and(|id| ledger.catalog.knows(id));
         if !known {
-            report.strays.push(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
+            unknown.extend(id);
+            stray(format!("{STREAMS}/{}", entry.name.to_string_lossy()), report);
         }
         ControlFlow::Continue(())
     })?;
+    if more_count > 0 {
+        report.notes.push(format!("{more_count} more names are not the queue's"));
+    }
     report.strays.sort_unstable();
+    // Their entries are lost, perhaps: their ids are not given to others, who would find them in their place.
+    ledger.catalog.spend(unknown.into_iter().chain(ledger.offsets.streams()));
     Ok(())
 }
 

@@ -326,3 +326,49 @@ fn a_lost_queue_meta_is_written_again() {
     assert!(!rig.core.report().created);
     assert_eq!(rig.core.report().notes.len(), 1);
 }
+
+#[test]
+fn a_flipped_bit_of_queue_meta_costs_nothing_even_without_a_journal() {
+    let rig = Rig::new(Options::default());
+    let id = rig.core.id();
+    let snapshot = rig.disk.kill().snapshot();
+    for bit in 0..512 {
+        let disk = sim_disk::SimDisk::from_snapshot(&snapshot);
+        disk.corrupt(crate::meta::META, bit / 8, (bit % 8) as u32);
+        for name in disk.files() {
+            if name.to_str().is_some_and(|name| name.contains('-')) {
+                disk::Disk::remove_file(&disk, &name).unwrap();
+            }
+        }
+        let rig = Rig::on(disk, Options::default(), 9);
+        assert_eq!((rig.core.id(), rig.core.report().created), (id, false), "bit {bit}");
+    }
+}
+
+// S28: the catalog is lost, its streams' directories are not.
+#[test]
+fn a_directory_whose_entry_is_lost_is_listed_and_never_adopted() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream("s");
+    rig.append_numbers(&stream, 3);
+    rig.commit(&stream);
+    let lost = stream.id;
+    drop(stream);
+    let rig = rig.kill();
+    let disk = rig.disk.kill();
+    for name in disk.files() {
+        if name.to_str().is_some_and(|name| name.starts_with("catalog-")) {
+            disk::Disk::remove_file(&disk, &name).unwrap();
+        }
+    }
+    disk::Disk::create_dir(&disk, std::path::Path::new("streams/ffffffffffffffff")).unwrap();
+    let old: Vec<_> = disk.files().into_iter().filter(|path| path.starts_with("streams")).collect();
+    let rig = Rig::on(disk, Options::default(), 9);
+    assert!(rig.core.report().strays.iter().any(|stray| *stray == format!("streams/{:016x}", lost.get())));
+    let stream = rig.stream("t");
+    assert_ne!(stream.id, lost);
+    rig.append(&stream, b"new");
+    rig.commit(&stream);
+    let files = rig.disk.files();
+    assert!(!old.is_empty() && old.iter().all(|path| files.contains(path)), "nothing of it is touched");
+}
