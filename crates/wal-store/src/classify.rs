@@ -101,6 +101,7 @@ pub(crate) fn classify(known: Known, pieces: &[Piece]) -> Verdict {
         walk.tail(piece);
     }
     let mut verdict = walk.finish();
+    keep_proof(known, pieces, &mut verdict);
     for piece in pieces.iter().filter(|piece| piece.link.role == Role::HeadlessInside) {
         let behind = inside.iter().find(|inside| inside.link.id() > piece.link.id());
         let first = behind.and_then(|behind| first_seq(known, behind));
@@ -132,11 +133,32 @@ pub(crate) fn first_seq(known: Known, piece: &Piece) -> Option<Seq> {
 
 /// D + 1: the exclusive end of what anything proves durable, over all files.
 fn proven_end(known: Known, pieces: &[Piece]) -> Seq {
-    let runs = pieces.iter().flat_map(|piece| piece.runs.iter().flatten()).filter(|run| run.is_whole());
-    let named = runs.map(|run| run.durable_end);
-    let firsts =
-        pieces.iter().filter_map(|piece| piece.link.found.first_batch).map(|batch| batch.durable_seq);
-    Seq::new(named.chain(firsts).max().unwrap_or(0)).max(known.durable_end).max(known.floor)
+    let proven = pieces.iter().map(proven_by).max().unwrap_or(Seq::new(0));
+    proven.max(known.durable_end).max(known.floor)
+}
+
+/// What one file proves durable, exclusive.
+fn proven_by(piece: &Piece) -> Seq {
+    let runs = piece.runs.iter().flatten().filter(|run| run.is_whole()).map(|run| run.durable_end);
+    let first = piece.link.found.first_batch.map(|batch| batch.durable_seq);
+    Seq::new(runs.chain(first).max().unwrap_or(0))
+}
+
+/// R5: a void file that alone proves D is not unlinked yet, else the next recovery would know less and decide otherwise.
+/// The header of the next segment makes it void for good (R0b), once that segment proves as much.
+fn keep_proof(known: Known, pieces: &[Piece], verdict: &mut Verdict) {
+    let is_void = |piece: &&Piece| verdict.void.contains(&piece.link.id());
+    let elsewhere = pieces.iter().filter(|piece| !is_void(piece)).map(reaches).max();
+    let elsewhere = elsewhere.unwrap_or(Seq::new(0)).max(known.durable_end).max(known.floor);
+    let alone = pieces.iter().filter(is_void).filter(|piece| proven_by(piece) > elsewhere);
+    let alone: Vec<SegmentId> = alone.map(|piece| piece.link.id()).collect();
+    verdict.void.retain(|id| !alone.contains(id));
+}
+
+/// How far a file tells the next recovery that the stream reaches: by what it proves, and by what it holds.
+fn reaches(piece: &Piece) -> Seq {
+    let held = piece.runs.iter().flatten().filter(|run| run.is_sound()).map(|run| run.end_seq);
+    held.chain(piece.link.header_first()).max().unwrap_or(Seq::new(0)).max(proven_by(piece))
 }
 
 #[cfg(test)]

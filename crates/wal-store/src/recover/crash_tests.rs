@@ -216,3 +216,23 @@ fn a_file_is_searched_no_further_than_a_writer_may_have_left_it_unsynced() {
     let window = UNSYNCED_BYTES_MAX + u64::from(FRAMES_BYTES_MAX);
     assert!(disk.bytes_read() - before < window + window / 8);
 }
+
+/// S23: a file that is void, and alone in proving what was durable, is not unlinked before something else proves it.
+#[test]
+fn what_a_void_file_proves_is_still_known_to_the_next_recovery() {
+    let gone = Segment::new(1, 1, None).batch(9);
+    let torn = Segment::new(2, gone.next, Some(&gone)).batch(3);
+    // The header is lost, and the frames of the one batch; its header tells that seqs 1 to 9 were durable.
+    let left = torn.clone().zero(0..4096).zero(torn.frames(0));
+    let disk = new_disk();
+    left.put(&disk);
+    let (first, _) = outcome(&disk, &Evidence::default());
+    assert_eq!((first.next_seq.get(), first.gaps.iter().map(Gap::count).sum::<u64>()), (10, 9));
+    let (second, _) = outcome(&disk, &Evidence::default());
+    assert_eq!((second.next_seq, &second.gaps), (first.next_seq, &first.gaps));
+    // The next segment makes it void for good.
+    Segment::new(second.next_segment.get(), 10, None).batch(2).put(&disk);
+    let (third, seen) = outcome(&disk, &Evidence::default());
+    assert_eq!((third.next_seq.get(), third.report.unlinked), (12, vec![left.id]));
+    assert_eq!((seen.seqs(), seen.missing().len()), (vec![10, 11], 9));
+}
