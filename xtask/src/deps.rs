@@ -90,7 +90,12 @@ const ROWS: &[Row] = &[
         bans: &[],
     },
     Row { name: "sim-disk", ours: &["disk"], others: &["bytes"], bans: &[] },
-    Row { name: "sim", ours: &["disk", "pq", "sim-disk", "wal-store"], others: &["clap"], bans: &[] },
+    Row {
+        name: "sim",
+        ours: &["disk", "pq", "sim-disk", "wal-format", "wal-store"],
+        others: &["clap", "crc32c"],
+        bans: &[],
+    },
     Row {
         name: "xtask",
         ours: &[],

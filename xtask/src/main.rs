@@ -8,6 +8,8 @@ mod bench;
 mod ci;
 mod deps;
 mod fds;
+mod flip;
+mod fuzz;
 mod idle;
 mod kill;
 mod pipeline;
@@ -41,6 +43,10 @@ enum Task {
     Deps,
     /// 1,000 streams under a limit of 64 open files.
     Fds,
+    /// Every bit, truncation and zeroed block of a queue's files, one at a time.
+    Flip(flip::Arguments),
+    /// Runs every fuzz target for a while.
+    Fuzz(fuzz::Arguments),
     /// What 1,000 idle streams use of a core.
     Idle,
     /// Kills `pq run` again and again, and compares what arrived.
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         Task::Crash(arguments) => sim::crash(&arguments),
         Task::Deps => deps::run(),
         Task::Fds => fds::run(),
+        Task::Flip(arguments) => flip::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Idle => idle::run(),
         Task::Kill(arguments) => kill::run(&arguments),
         Task::Syscalls => syscalls::run(),

@@ -2,8 +2,8 @@
 //! saw. Dev-only: it proves, nobody ships it.
 //!
 //! **Is**: a [`World`] that does [`Operation`]s one after the other on the single-threaded core, an [`Oracle`] that says after each
-//! whether a promise was broken, random runs by seed ([`run_seed`]), and the program `pq-sim` over them. **Is not**: a test of the
-//! threads over the core, nor of real kernels.
+//! whether a promise was broken, random runs by seed ([`run_seed`]), and the program `pq-sim` over them; beside them every flipped bit of a
+//! stopped queue ([`flip`]) and the entry points for fuzzing. **Is not**: a test of the threads over the core, nor of real kernels.
 //!
 //! ```text
 //!   seed, bytes or a strategy ──> Operation ──> World ──> Core ──> SimDisk
@@ -20,6 +20,8 @@
 //!
 //! Whoever switches a rule off, or plans faults of its own, builds a [`Setup`] and calls [`World::step`] itself: see there.
 
+mod flip;
+mod fuzz;
 mod operation;
 mod oracle;
 mod random;
@@ -28,6 +30,8 @@ mod setup;
 mod violation;
 mod world;
 
+pub use flip::flip;
+pub use fuzz::{fuzz_directory, fuzz_journals, fuzz_operations, fuzz_segment};
 pub use operation::{
     Crash, How, Interrupt, Limit, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose,
 };

@@ -19,11 +19,18 @@ struct Arguments {
 enum Check {
     /// Random runs with power cuts, one a seed.
     Crash(crash::Arguments),
+    /// Every bit, truncation and zeroed block of a queue's files, one at a time.
+    Flip {
+        /// Every how-manieth trial is made: 1 for all.
+        #[arg(long, default_value_t = 1)]
+        every: u64,
+    },
 }
 
 fn main() -> ExitCode {
     let passed = match Arguments::parse().check {
         Check::Crash(arguments) => crash::run(&arguments),
+        Check::Flip { every } => sim::flip(every),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

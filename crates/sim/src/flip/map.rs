@@ -1,0 +1,108 @@
+//! What every byte of a segment file is, read once from the sound file.
+
+use std::path::PathBuf;
+
+use wal_format::{
+    BATCH_HEADER_BYTES, FRAME_HEAD_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, StreamIdentity, read_batch,
+};
+
+/// What a byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    SegmentHeader,
+    /// Of the batch with this index.
+    BatchHeader(usize),
+    /// The head of a frame, or all of a meta frame.
+    FrameHead,
+    /// The payload of this record.
+    Payload(u64),
+    /// Behind the end.
+    Dead,
+}
+
+/// A record's frame in its file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameAt {
+    pub(crate) seq: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) batch: usize,
+}
+
+/// A segment file and its parts.
+#[derive(Debug)]
+pub(crate) struct SegmentMap {
+    pub(crate) path: PathBuf,
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) end_seq: u64,
+    /// The part of each byte.
+    parts: Vec<Part>,
+    pub(crate) frames: Vec<FrameAt>,
+    /// Where each batch's header starts.
+    pub(crate) batches: Vec<u64>,
+}
+
+impl SegmentMap {
+    /// Takes a sound file apart.
+    pub(crate) fn of(identity: &StreamIdentity, path: PathBuf, bytes: &[u8], end_offset: u64) -> Self {
+        let header = SegmentHeader::decode(bytes).expect("a sound file");
+        let first_seq = header.first_seq.get();
+        let mut map = Self {
+            path,
+            bytes: bytes.len() as u64,
+            first_seq,
+            end_seq: first_seq,
+            parts: vec![Part::Dead; bytes.len()],
+            frames: Vec::new(),
+            batches: Vec::new(),
+        };
+        map.mark(0, SEGMENT_HEADER_BYTES as u64, Part::SegmentHeader);
+        let mut at = SEGMENT_HEADER_BYTES as u64;
+        while at < end_offset {
+            let rest = &bytes[usize::try_from(at).expect("a small file")..];
+            let batch = read_batch(identity, rest).expect("a sound batch");
+            let index = map.batches.len();
+            map.batches.push(at);
+            map.mark(at, at + BATCH_HEADER_BYTES as u64, Part::BatchHeader(index));
+            let mut start = at + BATCH_HEADER_BYTES as u64;
+            for frame in batch.frames() {
+                let (head, end) = (
+                    start + FRAME_HEAD_BYTES as u64,
+                    start + (FRAME_HEAD_BYTES + frame.payload.len()) as u64,
+                );
+                map.mark(start, end, Part::FrameHead);
+                if let Some(seq) = frame.seq {
+                    map.mark(head, end, Part::Payload(seq.get()));
+                    map.frames.push(FrameAt { seq: seq.get(), start, end, batch: index });
+                    map.end_seq = seq.get() + 1;
+                }
+                start = end;
+            }
+            at = batch.header().end_offset(at);
+        }
+        map
+    }
+
+    fn mark(&mut self, from: u64, to: u64, part: Part) {
+        let range = usize::try_from(from).expect("a small file")..usize::try_from(to).expect("a small file");
+        self.parts[range].fill(part);
+    }
+
+    /// What the byte at `offset` is.
+    pub(crate) fn part(&self, offset: u64) -> Part {
+        usize::try_from(offset).ok().and_then(|at| self.parts.get(at)).copied().unwrap_or(Part::Dead)
+    }
+
+    /// The records a destroyed range `[from, to)` may cost: those it overlaps, and those of batches whose header it overlaps.
+    pub(crate) fn costs(&self, from: u64, to: u64) -> Vec<u64> {
+        let hits = |start: u64, end: u64| start < to && from < end;
+        let header_hit = |batch: usize| {
+            let start = self.batches[batch];
+            hits(start, start + BATCH_HEADER_BYTES as u64)
+        };
+        let hit = self.frames.iter().filter(|f| hits(f.start, f.end) || header_hit(f.batch));
+        hit.map(|frame| frame.seq).collect()
+    }
+}
