@@ -8,7 +8,7 @@
 //! |---:|---|---|
 //! | 1 | consumers | whole entries: created, or of a snapshot |
 //! | 2 | cursors | consumer, cursor, hint, acked ranges, note if it changed |
-//! | 3 | floors | stream, seq, segment, reason (1 delivered, 2 trimmed); forgets the floor's tags |
+//! | 3 | floors | stream, seq, segment, reason (1 delivered, 2 trimmed, 3 expired); forgets the floor's tags |
 //! | 4 | tags | stream, producer, value, seq: one more tag of the stream's floor |
 //! | 5 | durable ends | stream, end, segment, offset |
 //! | 6, 7 | removed consumers, forgotten streams | ids |
@@ -16,6 +16,9 @@
 //! | 9 | clean stop | how many ends follow; with fewer of them there is no clean stop |
 //! | 10 | ends of the clean stop | as kind 5 |
 //! | 11 | clean stop void | no items |
+//! | 12 | trims | stream, from, to, reason as in kind 3, seqs ever trimmed, seqs ever expired; one more range of the stream, none if from = to |
+//! | 13 | age marks | stream, end, open time: everything below the end was durable then |
+//! | 14 | open time | for how long the queue was open, over all runs, in nanoseconds |
 //!
 //! The wire structs are kept apart from the public types, in [`wire`](crate::wire). Every item says an absolute
 //! value, so that losing one entry to damage costs that move and nothing behind it. Decoding is total: bounded,
@@ -25,11 +28,13 @@ use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::{Deserialize, Serialize};
 use wal_format::{ConsumerId, SegmentId, Seq, StreamId};
 
-use crate::entry::{ConsumerEntry, CursorMove, DurableEnd, Floor, FloorReason, OwnedTag};
+use crate::entry::{
+    AgeMark, ConsumerEntry, CursorMove, DurableEnd, Floor, FloorReason, OpenTime, OwnedTag, Trim, Trims,
+};
 use crate::journal::Bodies;
 use crate::wire::{
-    ConsumerWire, CursorWire, FloorWire, TagWire, acked_to_wire, consumer_from_wire, cursor_from_wire,
-    end_from_wire, end_to_wire, hint_to_wire,
+    ConsumerWire, CursorWire, FloorWire, MarkWire, TagWire, TrimWire, acked_to_wire, consumer_from_wire,
+    cursor_from_wire, end_from_wire, end_to_wire, hint_to_wire, reason_from_wire, reason_to_wire,
 };
 
 /// A body is closed and a new one begun at this length, so that mending one flipped bit stays quick.
@@ -55,10 +60,13 @@ enum Kind {
     CleanStop = 9,
     CleanStopEnds = 10,
     CleanStopVoid = 11,
+    Trims = 12,
+    Marks = 13,
+    OpenTime = 14,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
         Self::Consumers,
         Self::Cursors,
         Self::Floors,
@@ -70,6 +78,9 @@ impl Kind {
         Self::CleanStop,
         Self::CleanStopEnds,
         Self::CleanStopVoid,
+        Self::Trims,
+        Self::Marks,
+        Self::OpenTime,
     ];
 }
 
@@ -98,6 +109,12 @@ pub(crate) enum Change {
     CleanStopEnd(StreamId, DurableEnd),
     /// No clean stop any more.
     CleanStopVoid,
+    /// One more range of a stream that policies dropped, with the totals.
+    Trim(StreamId, Trims),
+    /// One more mark of a stream's age.
+    Mark(StreamId, AgeMark),
+    /// For how long the queue was open.
+    OpenTime(OpenTime),
 }
 
 /// Writes changes as bodies of a journal.
@@ -161,10 +178,7 @@ impl<'a> ChangeWriter<'a> {
     }
 
     pub(crate) fn floor(&mut self, stream: StreamId, floor: &Floor) {
-        let reason = match floor.reason {
-            FloorReason::Delivered => 1,
-            FloorReason::Trimmed => 2,
-        };
+        let reason = reason_to_wire(floor.reason);
         let wire =
             FloorWire { stream: stream.get(), seq: floor.seq.get(), segment: floor.segment.get(), reason };
         self.item(Kind::Floors, wire);
@@ -177,6 +191,24 @@ impl<'a> ChangeWriter<'a> {
             };
             self.item(Kind::Tags, wire);
         }
+    }
+
+    /// A range, or the totals alone.
+    pub(crate) fn trim(&mut self, stream: StreamId, trim: Option<&Trim>, all: &Trims) {
+        let (from, to) = trim.map_or((0, 0), |trim| (trim.from.get(), trim.to.get()));
+        let reason = reason_to_wire(trim.map_or(FloorReason::Trimmed, |trim| trim.reason));
+        let (trimmed_count, expired_count) = (all.trimmed_count, all.expired_count);
+        let wire = TrimWire { stream: stream.get(), from, to, reason, trimmed_count, expired_count };
+        self.item(Kind::Trims, wire);
+    }
+
+    pub(crate) fn mark(&mut self, stream: StreamId, mark: AgeMark) {
+        let wire = MarkWire { stream: stream.get(), end: mark.end.get(), at: mark.at.nanos() };
+        self.item(Kind::Marks, wire);
+    }
+
+    pub(crate) fn open_time(&mut self, open_time: OpenTime) {
+        self.item(Kind::OpenTime, open_time.nanos());
     }
 
     pub(crate) fn end(&mut self, stream: StreamId, end: DurableEnd) {
@@ -238,11 +270,7 @@ fn decode_item(kind: Kind, rest: &mut &[u8]) -> Option<Change> {
         Kind::Cursors => Change::Cursor(cursor_from_wire(take(rest)?)?),
         Kind::Floors => {
             let FloorWire { stream, seq, segment, reason } = take(rest)?;
-            let reason = match reason {
-                1 => FloorReason::Delivered,
-                2 => FloorReason::Trimmed,
-                _ => return None,
-            };
+            let reason = reason_from_wire(reason)?;
             let floor =
                 Floor { seq: Seq::new(seq), segment: SegmentId::new(segment), reason, tags: Vec::new() };
             Change::Floor(StreamId::new(stream), floor)
@@ -259,6 +287,19 @@ fn decode_item(kind: Kind, rest: &mut &[u8]) -> Option<Change> {
         Kind::CleanStop => Change::CleanStop(take(rest)?),
         Kind::CleanStopEnds => end_from_wire(&take(rest)?, Change::CleanStopEnd),
         Kind::CleanStopVoid => Change::CleanStopVoid,
+        Kind::Trims => {
+            let TrimWire { stream, from, to, reason, trimmed_count, expired_count } = take(rest)?;
+            let reason = reason_from_wire(reason).filter(|reason| *reason != FloorReason::Delivered)?;
+            let trim = Trim { from: Seq::new(from), to: Seq::new(to), reason };
+            let ranges = if from < to { vec![trim] } else { Vec::new() };
+            Change::Trim(StreamId::new(stream), Trims { ranges, trimmed_count, expired_count })
+        }
+        Kind::Marks => {
+            let MarkWire { stream, end, at } = take(rest)?;
+            let mark = AgeMark { end: Seq::new(end), at: OpenTime::from_nanos(at) };
+            Change::Mark(StreamId::new(stream), mark)
+        }
+        Kind::OpenTime => Change::OpenTime(OpenTime::from_nanos(take(rest)?)),
     })
 }
 

@@ -1,5 +1,7 @@
 //! What is remembered: consumers with their cursors, floors, durable ends, and the record of a clean stop.
 
+use std::time::Duration;
+
 use wal_format::{ConsumerId, Incarnation, SegmentId, Seq, StreamId, WallTime};
 
 /// Where a seq's bytes stand. A hint: whoever uses it checks what it finds there.
@@ -115,8 +117,71 @@ impl CursorMove {
 pub enum FloorReason {
     /// Every registered consumer had it.
     Delivered,
-    /// A policy removed it.
+    /// A policy removed it to stay under a byte limit.
     Trimmed,
+    /// A policy removed it because it was too old.
+    Expired,
+}
+
+/// Seqs `from..to` (exclusive end) that a policy dropped before every consumer had them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Trim {
+    /// First seq dropped.
+    pub from: Seq,
+    /// One past the last.
+    pub to: Seq,
+    /// Which policy; not [`FloorReason::Delivered`].
+    pub reason: FloorReason,
+}
+
+/// What policies dropped of a stream, over all its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trims {
+    /// Ascending, apart; those that every consumer stands behind are forgotten.
+    pub ranges: Vec<Trim>,
+    /// Seqs ever dropped with [`FloorReason::Trimmed`].
+    pub trimmed_count: u64,
+    /// Seqs ever dropped with [`FloorReason::Expired`].
+    pub expired_count: u64,
+}
+
+/// For how long the queue was open, over all its runs, in nanoseconds: an age that no clock can jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct OpenTime(u64);
+
+impl OpenTime {
+    /// So many nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// In nanoseconds.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// So much later.
+    #[must_use]
+    pub fn saturating_add(self, more: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(more.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// How much later than `earlier` it is.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Every record of a stream below `end` was durable at this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AgeMark {
+    /// One past the last seq it speaks of.
+    pub end: Seq,
+    /// When.
+    pub at: OpenTime,
 }
 
 /// The last tag of a producer.
@@ -170,12 +235,23 @@ pub struct Save<'a> {
     pub floors: &'a [(StreamId, Floor)],
     /// Durable ends that moved.
     pub durable_ends: &'a [(StreamId, DurableEnd)],
+    /// What the floors drop that somebody did not have.
+    pub trims: &'a [(StreamId, Trim)],
+    /// How far streams are by now.
+    pub marks: &'a [(StreamId, AgeMark)],
+    /// Now.
+    pub open_time: Option<OpenTime>,
 }
 
 impl Save<'_> {
     /// Whether there is nothing to save.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.cursors.is_empty() && self.floors.is_empty() && self.durable_ends.is_empty()
+        self.cursors.is_empty()
+            && self.floors.is_empty()
+            && self.durable_ends.is_empty()
+            && self.trims.is_empty()
+            && self.marks.is_empty()
+            && self.open_time.is_none()
     }
 }

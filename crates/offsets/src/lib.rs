@@ -51,6 +51,7 @@ mod check;
 mod entry;
 mod error;
 mod offsets;
+mod policy;
 mod replay;
 mod report;
 mod state;
@@ -58,8 +59,8 @@ mod wire;
 
 pub use check::{ACKED_RANGES_MAX, NAME_BYTES_MAX, NOTE_BYTES_MAX, TAG_BYTES_MAX};
 pub use entry::{
-    AckedRange, CleanStop, ConsumerEntry, CursorMove, Direction, DurableEnd, Floor, FloorReason, NewConsumer,
-    OwnedTag, Position, Save,
+    AckedRange, AgeMark, CleanStop, ConsumerEntry, CursorMove, Direction, DurableEnd, Floor, FloorReason,
+    NewConsumer, OpenTime, OwnedTag, Position, Save, Trim, Trims,
 };
 pub use error::{OpenError, SaveError};
 pub use offsets::{Offsets, sites};

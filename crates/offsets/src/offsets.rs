@@ -10,9 +10,9 @@ use wal_format::{ConsumerId, JournalKind, QueueId, StreamId};
 
 use crate::change::ChangeWriter;
 use crate::check;
-use crate::entry::{CleanStop, ConsumerEntry, DurableEnd, Floor, NewConsumer, Save};
+use crate::entry::{ConsumerEntry, DurableEnd, FloorReason, NewConsumer, Save, Trims};
 use crate::error::{OpenError, SaveError};
-use crate::journal::{Bodies, Generation, Journal, JournalOptions};
+use crate::journal::{Bodies, Journal, JournalOptions};
 use crate::replay::{replay, snapshot};
 use crate::report::OffsetsReport;
 use crate::state::State;
@@ -34,6 +34,8 @@ pub mod sites {
     /// For the `site` of [`Offsets::save`](crate::Offsets::save).
     pub const SAVE: SyncSite = SyncSite::new("cursors.save");
 }
+
+mod look;
 
 /// Prefix of the journal's file names.
 const PREFIX: &str = "cursors";
@@ -154,6 +156,8 @@ impl Offsets {
         let known = state.ids_of(stream).next().is_some()
             || state.floors.contains_key(&stream)
             || state.ends.contains_key(&stream)
+            || state.trims.contains_key(&stream)
+            || state.marks.contains_key(&stream)
             || state.clean.as_ref().is_some_and(|clean| clean.ends.iter().any(|&(of, _)| of == stream));
         if !known {
             return self.settle(sites::FORGET);
@@ -177,12 +181,18 @@ impl Offsets {
         if save.is_empty() {
             return self.settle(site);
         }
+        let trims = self.trims_after(save);
         let voids = !save.durable_ends.is_empty() && self.state.clean.is_some();
         self.commit(site, |write| {
             // In the order in which they may be acted on: a floor never without the cursors it follows from.
             save.durable_ends.iter().for_each(|&(stream, end)| write.end(stream, end));
             save.cursors.iter().for_each(|to| write.cursor(to));
             save.floors.iter().for_each(|(stream, floor)| write.floor(*stream, floor));
+            for (stream, all) in &trims {
+                all.ranges.iter().for_each(|range| write.trim(*stream, Some(range), all));
+            }
+            save.marks.iter().for_each(|&(stream, mark)| write.mark(stream, mark));
+            save.open_time.iter().for_each(|&open_time| write.open_time(open_time));
             if voids {
                 write.clean_stop_void();
             }
@@ -196,6 +206,13 @@ impl Offsets {
         for (stream, floor) in save.floors {
             self.state.put_floor(*stream, floor.clone());
         }
+        for (stream, more) in trims {
+            self.state.put_trims(stream, more);
+        }
+        for &(stream, mark) in save.marks {
+            self.state.put_mark(stream, mark);
+        }
+        save.open_time.iter().for_each(|&open_time| self.state.put_open_time(open_time));
         if voids {
             self.state.clean = None;
         }
@@ -247,73 +264,23 @@ impl Offsets {
         Ok(result?)
     }
 
-    /// The record of a clean stop, if the last run left one and it is not void.
-    #[must_use]
-    pub const fn was_clean(&self) -> Option<&CleanStop> {
-        self.state.clean.as_ref()
-    }
-
-    /// A consumer by its id.
-    #[must_use]
-    pub fn consumer(&self, consumer: ConsumerId) -> Option<&ConsumerEntry> {
-        self.state.consumers.get(&consumer)
-    }
-
-    /// A consumer by its stream and name.
-    #[must_use]
-    pub fn consumer_named(&self, stream: StreamId, name: &str) -> Option<&ConsumerEntry> {
-        self.consumers_of(stream).find(|entry| entry.name == name)
-    }
-
-    /// The consumers of a stream, ascending by id.
-    pub fn consumers_of(&self, stream: StreamId) -> impl Iterator<Item = &ConsumerEntry> {
-        self.state.ids_of(stream).filter_map(|consumer| self.state.consumers.get(&consumer))
-    }
-
-    /// All consumers, ascending by id.
-    pub fn consumers(&self) -> impl ExactSizeIterator<Item = &ConsumerEntry> {
-        self.state.consumers.values()
-    }
-
-    /// The floor of a stream, if one was ever saved.
-    #[must_use]
-    pub fn floor(&self, stream: StreamId) -> Option<&Floor> {
-        self.state.floors.get(&stream)
-    }
-
-    /// The durable end of a stream as of the last save that named it: the stream may be longer.
-    #[must_use]
-    pub fn durable_end(&self, stream: StreamId) -> Option<DurableEnd> {
-        self.state.ends.get(&stream).copied()
-    }
-
-    /// All streams of which anything is known, ascending.
-    #[must_use]
-    pub fn streams(&self) -> Vec<StreamId> {
-        let state = &self.state;
-        let mut streams: Vec<_> = state.by_stream.iter().map(|&(stream, _)| stream).collect();
-        streams.extend(state.floors.keys().chain(state.ends.keys()));
-        streams.sort_unstable();
-        streams.dedup();
-        streams
-    }
-
-    /// The id the next consumer will get.
-    #[must_use]
-    pub const fn next_consumer_id(&self) -> ConsumerId {
-        ConsumerId::new(self.state.next_consumer)
-    }
-
-    /// Bytes in use of the journal file saves go to, 0 before the first save of a run; for statistics.
-    #[must_use]
-    pub fn journal_bytes(&self) -> u64 {
-        self.journal.as_ref().map_or(0, Journal::used_bytes)
-    }
-
-    /// The generation saves go to, `None` before the first save of a run and after a failed one.
-    #[must_use]
-    pub fn generation(&self) -> Option<Generation> {
-        self.journal.as_ref().and_then(Journal::generation)
+    /// The new ranges of each stream, with the totals as they will be.
+    fn trims_after(&self, save: &Save<'_>) -> Vec<(StreamId, Trims)> {
+        let mut after: Vec<(StreamId, Trims)> = Vec::new();
+        for &(stream, trim) in save.trims {
+            if !after.iter().any(|(of, _)| *of == stream) {
+                let before = self.state.trims.get(&stream).cloned().unwrap_or_default();
+                after.push((stream, Trims { ranges: Vec::new(), ..before }));
+            }
+            let Some((_, all)) = after.iter_mut().find(|(of, _)| *of == stream) else { continue };
+            let count = trim.from.distance_to(trim.to);
+            match trim.reason {
+                FloorReason::Expired => all.expired_count = all.expired_count.saturating_add(count),
+                _ => all.trimmed_count = all.trimmed_count.saturating_add(count),
+            }
+            all.ranges.push(trim);
+        }
+        after
     }
 
     /// After a failed save, nothing to do is something to do: what the failed save may have left on the disk (a record

@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wal_format::{ConsumerId, StreamId};
+use wal_format::{ConsumerId, Seq, StreamId};
 
 use crate::change::{BodyError, Change, ChangeWriter, decode};
-use crate::entry::{CleanStop, ConsumerEntry, CursorMove, DurableEnd, Floor};
+use crate::entry::{AgeMark, CleanStop, ConsumerEntry, CursorMove, DurableEnd, Floor, OpenTime, Trims};
+use crate::policy;
 
 /// The whole state of the cursor journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub(crate) struct State {
     pub(crate) ends: BTreeMap<StreamId, DurableEnd>,
     pub(crate) next_consumer: u64,
     pub(crate) clean: Option<CleanStop>,
+    pub(crate) trims: BTreeMap<StreamId, Trims>,
+    pub(crate) marks: BTreeMap<StreamId, Vec<AgeMark>>,
+    pub(crate) open_time: OpenTime,
     /// How many ends the clean stop said it has; with fewer of them it does not count.
     clean_count: u64,
 }
@@ -31,6 +35,9 @@ impl Default for State {
             ends: BTreeMap::new(),
             next_consumer: 1,
             clean: None,
+            trims: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            open_time: OpenTime::default(),
             clean_count: 0,
         }
     }
@@ -82,6 +89,9 @@ impl State {
                 None => return false,
             },
             Change::CleanStopVoid => self.clean = None,
+            Change::Trim(stream, trims) => self.put_trims(stream, trims),
+            Change::Mark(stream, mark) => self.put_mark(stream, mark),
+            Change::OpenTime(open_time) => self.put_open_time(open_time),
         }
         true
     }
@@ -108,6 +118,32 @@ impl State {
         self.floors.insert(stream, floor);
     }
 
+    /// Adds ranges, and takes over the totals.
+    pub(crate) fn put_trims(&mut self, stream: StreamId, more: Trims) {
+        let least = self.least_cursor(stream);
+        let trims = self.trims.entry(stream).or_default();
+        trims.trimmed_count = trims.trimmed_count.max(more.trimmed_count);
+        trims.expired_count = trims.expired_count.max(more.expired_count);
+        for range in more.ranges {
+            policy::add_range(&mut trims.ranges, range);
+        }
+        policy::forget_ranges(&mut trims.ranges, least);
+    }
+
+    pub(crate) fn put_mark(&mut self, stream: StreamId, mark: AgeMark) {
+        let floor = self.floors.get(&stream).map(|floor| floor.seq);
+        policy::add_mark(self.marks.entry(stream).or_default(), mark, floor);
+    }
+
+    pub(crate) fn put_open_time(&mut self, open_time: OpenTime) {
+        self.open_time = self.open_time.max(open_time);
+    }
+
+    /// The least durable cursor of a stream's consumers.
+    pub(crate) fn least_cursor(&self, stream: StreamId) -> Option<Seq> {
+        self.ids_of(stream).filter_map(|id| self.consumers.get(&id)).map(|entry| entry.cursor).min()
+    }
+
     pub(crate) fn put_end(&mut self, stream: StreamId, end: DurableEnd) {
         self.ends.insert(stream, end);
     }
@@ -125,6 +161,8 @@ impl State {
         }
         self.floors.remove(&stream);
         self.ends.remove(&stream);
+        self.trims.remove(&stream);
+        self.marks.remove(&stream);
         if let Some(clean) = &mut self.clean {
             let before = clean.ends.len();
             clean.ends.retain(|&(of, _)| of != stream);
@@ -154,6 +192,19 @@ impl State {
         }
         for (&stream, floor) in &self.floors {
             write.floor(stream, floor);
+        }
+        if self.open_time > OpenTime::default() {
+            write.open_time(self.open_time);
+        }
+        for (&stream, marks) in &self.marks {
+            marks.iter().for_each(|&mark| write.mark(stream, mark));
+        }
+        for (&stream, trims) in &self.trims {
+            let mut ranges = trims.ranges.clone();
+            policy::forget_ranges(&mut ranges, self.least_cursor(stream));
+            // Also without a range: the totals stand in each.
+            write.trim(stream, None, trims);
+            ranges.iter().for_each(|range| write.trim(stream, Some(range), trims));
         }
         if let Some(clean) = &self.clean {
             write.clean_stop(&clean.ends);

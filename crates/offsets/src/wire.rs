@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wal_format::{ConsumerId, Incarnation, SegmentId, Seq, StreamId, WallTime};
 
 use crate::change::Change;
-use crate::entry::{AckedRange, ConsumerEntry, CursorMove, Direction, DurableEnd, Position};
+use crate::entry::{AckedRange, ConsumerEntry, CursorMove, Direction, DurableEnd, FloorReason, Position};
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct HintWire {
@@ -48,6 +48,24 @@ pub(crate) struct TagWire<'a> {
     pub(crate) stream: u64,
     pub(crate) producer: &'a [u8],
     pub(crate) value: &'a [u8],
+    pub(crate) at: u64,
+}
+
+/// `from == to`: the totals alone.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TrimWire {
+    pub(crate) stream: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) reason: u8,
+    pub(crate) trimmed_count: u64,
+    pub(crate) expired_count: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MarkWire {
+    pub(crate) stream: u64,
+    pub(crate) end: u64,
     pub(crate) at: u64,
 }
 
@@ -97,6 +115,23 @@ pub(crate) fn cursor_from_wire(wire: CursorWire<'_>) -> Option<CursorMove> {
         acked_above: acked_from_wire(wire.acked),
         note: wire.note.map(<[u8]>::to_vec),
         direction: Direction::Seek,
+    })
+}
+
+pub(crate) const fn reason_to_wire(reason: FloorReason) -> u8 {
+    match reason {
+        FloorReason::Delivered => 1,
+        FloorReason::Trimmed => 2,
+        FloorReason::Expired => 3,
+    }
+}
+
+pub(crate) const fn reason_from_wire(reason: u8) -> Option<FloorReason> {
+    Some(match reason {
+        1 => FloorReason::Delivered,
+        2 => FloorReason::Trimmed,
+        3 => FloorReason::Expired,
+        _ => return None,
     })
 }
 

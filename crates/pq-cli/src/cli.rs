@@ -63,10 +63,15 @@ A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2
   batch_records_max = 100000     # or so many records,
   commit_interval = \"20ms\"       # or after this time
   record_bytes_max = \"1MiB\"      # a longer line is split
+  stream_bytes_max = \"1GiB\"      # most bytes of a stream's files (in a [[stream]]: bytes_max); default: no limit
+  on_full = \"block\"              # at that limit, or the queue's: sources wait; or \"reject\", \"drop-oldest\", \"drop-newest\"
+  age_max = \"30d\"                # older segments are dropped, delivered or not; default: never
   # The queue's own:
   wake = \"signal\"                # a commit wakes the readers; or \"poll\" with push_back = \"50ms\"
   pool_size = 4                  # sinks at work at the same time
   lanes = 4                      # threads that commit in the background
+  bytes_max = \"20GiB\"            # most bytes of the queue's directory, quarantine included; default: no limit
+  reserve_bytes = \"1MiB\"         # kept so that a full disk can drain
   fds_max = 64                   # open files and sockets; default: what `ulimit -n` allows, less a margin
   buffer_bytes_max = \"64MiB\"     # memory for records that are not written yet
   turn_bytes_max = \"1MiB\"        # what a sink gets before another one has its turn

@@ -30,7 +30,7 @@ use crate::config::{AtEnd, Plan};
 use crate::failure::{EXIT_WRONG, Failure};
 use crate::source::Stop;
 use crate::source::shard::{self, Part, Pipeline as _, Shard};
-use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop};
+use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop, WhenFull};
 use events::{Event, watch_signals};
 use pipeline::Pipeline;
 use progress::Progress;
@@ -220,7 +220,7 @@ fn start_stdin(pipeline: &Arc<Pipeline>, name: &str, events: Sender<Event>) -> R
     let pipeline = Arc::clone(pipeline);
     spawn("pq-stdin", move || {
         let mut losses = Losses::default();
-        let fed = stdin.feed(&stream, &mut |ticket| {
+        let fed = stdin.feed(&stream, WhenFull::Wait, &mut |ticket| {
             losses.watch(ticket);
             losses.settle().into_iter().for_each(|lost| pipeline.failed(lost));
             Ok(())

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use disk::{Disk, SyncSite};
-use offsets::journal::{Bodies, Journal, JournalError, JournalReport};
+use offsets::journal::{Bodies, Generation, Journal, JournalError, JournalReport};
 use wal_format::{Incarnation, JournalKind, QueueId, Seq, StreamId, WallTime};
 
 use crate::{Gap, StreamSettings};
 
 mod body;
 
-use body::Change;
+use body::{Change, LimitsBody, SettingsBody};
 
 const CREATE: SyncSite = SyncSite::new("catalog.create");
 const SETTINGS: SyncSite = SyncSite::new("catalog.settings");
@@ -114,6 +114,11 @@ impl Catalog {
         self.state.next_id = self.state.next_id.max(spent.map_or(0, |id| id + 1));
     }
 
+    /// The file saves go to, once there was one in this run.
+    pub(crate) fn generation(&self) -> Option<Generation> {
+        self.journal.as_ref().and_then(Journal::generation)
+    }
+
     /// Adds a stream under the next id. The name must be free.
     ///
     /// # Errors
@@ -152,7 +157,7 @@ impl Catalog {
         id: StreamId,
         settings: &StreamSettings,
     ) -> Result<(), JournalError> {
-        self.save(&[Change::Settings { id: id.get(), settings: settings.into() }], SETTINGS)
+        self.save(&[Change::settings(id, settings)], SETTINGS)
     }
 
     /// Marks a stream as deleted; its name is free from now on.
@@ -223,17 +228,16 @@ impl State {
     fn apply(&mut self, change: &Change) {
         match change {
             Change::NextId { id } => self.next_id = self.next_id.max(*id),
-            Change::Create { id, .. } => {
+            Change::Create { id, .. } | Change::CreateLimited { id, .. } => {
                 self.next_id = self.next_id.max(id.saturating_add(1));
                 if let Some(entry) = change.entry() {
                     self.by_name.insert(entry.name.clone(), entry.id);
                     self.entries.insert(entry.id, entry);
                 }
             }
-            Change::Settings { id, settings } => {
-                if let Some(entry) = self.entries.get_mut(&StreamId::new(*id)) {
-                    entry.settings = settings.into();
-                }
+            Change::Settings { id, settings } => self.put_settings(*id, settings, None),
+            Change::SettingsLimited { id, settings, limits } => {
+                self.put_settings(*id, settings, Some(limits));
             }
             Change::Tombstone { id } => {
                 let id = StreamId::new(*id);
@@ -254,6 +258,12 @@ impl State {
                     entry.losses.sort_by_key(|gap| (gap.from, gap.to));
                 }
             }
+        }
+    }
+
+    fn put_settings(&mut self, id: u64, settings: &SettingsBody, limits: Option<&LimitsBody>) {
+        if let Some(entry) = self.entries.get_mut(&StreamId::new(id)) {
+            entry.settings = body::settings_of(settings, limits);
         }
     }
 

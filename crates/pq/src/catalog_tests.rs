@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sim_disk::{SimDisk, Survival};
 
 use super::*;
-use crate::{GapReason, ReadLevel, SyncSetting};
+use crate::{GapReason, Limits, OnFull, ReadLevel, SyncSetting};
 
 const QUEUE: QueueId = QueueId::new(7);
 
@@ -116,7 +116,35 @@ fn settings() -> StreamSettings {
         unsynced_bytes_max: 64 << 20,
         retry_after: Duration::from_millis(10),
         probe_after: Duration::from_secs(1),
+        limits: Limits::default(),
     }
+}
+
+/// Bodies of streams with limits, which the first version did not know.
+#[test]
+fn golden_bodies_with_limits() {
+    let limits = Limits {
+        bytes_max: Some(1 << 30),
+        on_full: OnFull::DropOldest,
+        age_max: Some(Duration::from_secs(60)),
+    };
+    let settings = StreamSettings { limits, ..settings() };
+    let settings_hex = GOLDEN_CREATE.split_once("0600000000000000").unwrap().1.to_owned();
+    let hex = format!("07000000 0700000000000000 {settings_hex} 01 0000004000000000 02 01 005847f80d000000");
+    let change = Change::settings(StreamId::new(7), &settings);
+    let written: String = change.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(written, hex.replace(char::is_whitespace, ""));
+    assert_eq!(Change::decode(&change.encode()), Some(change));
+
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    catalog.create("limited", Incarnation::new(5), WallTime::from_nanos(6), &settings).unwrap();
+    let plain = create(&mut catalog, "plain");
+    catalog.set_settings(plain.id, &settings).unwrap();
+    catalog.set_settings(plain.id, &StreamSettings::default()).unwrap();
+    let found = open(&disk.power_cut(&Survival::Nothing));
+    assert_eq!(found.named("limited").unwrap().settings, settings);
+    assert_eq!(found.named("plain").unwrap().settings, StreamSettings::default());
 }
 
 proptest! {

@@ -26,10 +26,10 @@ use wal_store::{
 };
 
 use crate::catalog::{Catalog, Entry};
-use crate::core::{evidence_of, stream_dir};
+use crate::core::{evidence_of, other_bytes, quarantine_bytes, stream_dir};
 use crate::meta::{self, Found};
 use crate::options::fds_default;
-use crate::{Gap, OpenError};
+use crate::{Gap, OnFull, OpenError};
 
 pub use reader::InspectReader;
 pub use verify::{StreamCheck, VerifyReport};
@@ -85,8 +85,18 @@ pub struct StreamInfo {
     pub segments: Vec<SegmentInfo>,
     /// Bytes of all segments.
     pub bytes: u64,
+    /// Most bytes they may have; `None`: no limit of its own.
+    pub bytes_max: Option<u64>,
+    /// What an append meets at a byte limit: `block`, `reject`, `drop-oldest`, `drop-newest`.
+    pub on_full: &'static str,
+    /// Seconds after which a segment is dropped; `None`: never.
+    pub age_max_seconds: Option<f64>,
     /// Records known to be lost.
     pub lost_records: u64,
+    /// Records dropped to stay under a byte limit before every consumer had them, ever.
+    pub trimmed_records: u64,
+    /// Records dropped because they were too old before every consumer had them, ever.
+    pub expired_records: u64,
     /// Its consumers.
     pub consumers: Vec<ConsumerInfo>,
 }
@@ -115,6 +125,18 @@ pub struct ConsumerInfo {
     pub cursor: u64,
     /// Records above it.
     pub lag_records: u64,
+    /// How many of these limits dropped: they will be delivered as gaps.
+    pub dropped_records: u64,
+}
+
+/// What a queue takes on the disk.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
+pub struct DiskUse {
+    /// All of it, in bytes: segments, journals with the space they took ahead, the reserve, quarantine.
+    pub bytes: u64,
+    /// Quarantine's part.
+    pub quarantine_bytes: u64,
 }
 
 impl Inspection {
@@ -148,6 +170,16 @@ impl Inspection {
     pub fn streams(&self) -> Result<Vec<StreamInfo>, InspectError> {
         let catalog = self.catalog()?;
         catalog.living().map(|entry| self.stream_info(entry)).collect()
+    }
+
+    /// What it takes on the disk, given its streams as [`Inspection::streams`] told them.
+    ///
+    /// # Errors
+    /// Something could not be read.
+    pub fn disk_use(&self, streams: &[StreamInfo]) -> Result<DiskUse, InspectError> {
+        let segments: u64 = streams.iter().map(|stream| stream.bytes).sum();
+        let bytes = segments.saturating_add(other_bytes(&*self.disk)?);
+        Ok(DiskUse { bytes, quarantine_bytes: quarantine_bytes(&*self.disk)? })
     }
 
     /// Reads a stream from a seq on (the oldest kept if that is above it).
@@ -201,11 +233,14 @@ impl Inspection {
             // Retired between the scan and here: gone.
             bytes: self.disk.stat(&segment_path(&dir, s.id)).map_or(0, |stat| stat.len),
         };
+        let trims = cursors.trims(entry.id).cloned().unwrap_or_default();
         let consumer = |c: &offsets::ConsumerEntry| ConsumerInfo {
             name: c.name.clone(),
             cursor: c.cursor.get(),
             lag_records: c.cursor.distance_to(scan.end),
+            dropped_records: trims.ranges.iter().map(|t| t.from.max(c.cursor).distance_to(t.to)).sum(),
         };
+        let limits = entry.settings.limits;
         Ok(StreamInfo {
             name: entry.name.clone(),
             first: scan.segments.first().map_or(end, |s| s.first_seq.get()),
@@ -213,6 +248,16 @@ impl Inspection {
             durable_end: cursors.durable_end(entry.id).map_or(1, |durable| durable.end.get()),
             segments: scan.segments.iter().map(segment).collect(),
             bytes: scan.file_bytes,
+            bytes_max: limits.bytes_max,
+            on_full: match limits.on_full {
+                OnFull::Block => "block",
+                OnFull::Reject => "reject",
+                OnFull::DropOldest => "drop-oldest",
+                OnFull::DropNewest => "drop-newest",
+            },
+            age_max_seconds: limits.age_max.map(|age| age.as_secs_f64()),
+            trimmed_records: trims.trimmed_count,
+            expired_records: trims.expired_count,
             lost_records: entry.losses.iter().map(Gap::count).sum(),
             consumers: cursors.consumers_of(entry.id).map(consumer).collect(),
         })

@@ -91,8 +91,8 @@ pub use wal_format::{
     ConsumerId, Incarnation, Instant, Marks, Now, QueueId, SegmentId, Seq, StreamId, Tag, WallTime,
 };
 pub use wal_store::{
-    AppendError, CommitError, Ends, Gap, GapReason, Level, OwnedTag, ReadLevel, ReadMethod, Record,
-    RecordRef, Run, SyncSetting,
+    AppendError, CommitError, Ends, FullOf, Gap, GapReason, Level, Limits, OnFull, OwnedTag, ReadLevel,
+    ReadMethod, Record, RecordRef, Run, SyncSetting,
 };
 
 /// The README's example, compiled and run with the doc-tests.

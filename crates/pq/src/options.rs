@@ -13,6 +13,13 @@ pub struct Options {
     pub stream: StreamSettings,
     /// Memory for records that are not yet written, of all streams together, in bytes. Default 64 MiB.
     pub buffer_bytes_max: u64,
+    /// Most bytes the queue may take on the disk: its segments, its journals with the space they took ahead, its reserve, and quarantine.
+    /// What an append meets at this limit is its stream's [`Limits::on_full`](crate::Limits::on_full). At least a segment of the default
+    /// settings more than `reserve_bytes` and 1 MiB for the journals. `None`: no limit. Default `None`.
+    pub bytes_max: Option<u64>,
+    /// Bytes of the file `reserve`, which is given up for cursors, floors and deletion when the disk is full, and made again afterwards.
+    /// 0: none. Default 1 MiB.
+    pub reserve_bytes: u64,
     /// Most files and sockets the queue holds open at once. `None`: the process's limit less a margin. Default `None`.
     pub fds_max: Option<usize>,
     /// Threads that commit in the background, 1 to 256. Default 4.
@@ -46,6 +53,8 @@ impl Default for Options {
         Self {
             stream: StreamSettings::default(),
             buffer_bytes_max: 64 << 20,
+            bytes_max: None,
+            reserve_bytes: 1 << 20,
             fds_max: None,
             lanes_count: 4,
             readers_count: 4,
@@ -62,6 +71,11 @@ impl Default for Options {
         }
     }
 }
+
+/// What the journals may take before anything is stored: a generation and a spare each, for a start.
+const JOURNAL_BYTES: u64 = 1 << 20;
+/// More than this helps nobody, and is written at once.
+const RESERVE_BYTES_MAX: u64 = 1 << 30;
 
 /// Least time of anything that comes again and again.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
@@ -94,6 +108,7 @@ impl Options {
     /// Names the first field that cannot be, and why.
     pub fn validate(&self) -> Result<(), OptionsError> {
         check_stream(&self.stream, self.buffer_bytes_max)?;
+        self.check_space()?;
         within("lanes_count", self.lanes_count, 1, LANES_MAX)?;
         within("readers_count", self.readers_count, 1, READERS_MAX)?;
         within("turn_bytes_max", self.turn_bytes_max, 1, isize::MAX.unsigned_abs())?;
@@ -112,6 +127,24 @@ impl Options {
             Some(fds_max) => within("fds_max", fds_max, FDS_MIN, usize::MAX),
             None => Ok(()),
         }
+    }
+}
+
+impl Options {
+    fn check_space(&self) -> Result<(), OptionsError> {
+        if self.reserve_bytes > RESERVE_BYTES_MAX {
+            let reason = format!("{} is more than {RESERVE_BYTES_MAX}", self.reserve_bytes);
+            return Err(OptionsError { field: "reserve_bytes", reason });
+        }
+        let Some(bytes_max) = self.bytes_max else { return Ok(()) };
+        let least = self.stream.segment_bytes_max.saturating_add(self.reserve_bytes + JOURNAL_BYTES);
+        if bytes_max < least {
+            let reason = format!(
+                "{bytes_max} does not hold a segment of segment_bytes_max, the reserve and the journals: at least {least}"
+            );
+            return Err(OptionsError { field: "bytes_max", reason });
+        }
+        Ok(())
     }
 }
 

@@ -33,6 +33,13 @@ fn zero_and_contradictory_settings_name_their_field() {
     assert_eq!(refused(|o| o.fds_max = Some(0)), "fds_max");
     assert_eq!(refused(|o| o.fds_max = Some(FDS_MIN - 1)), "fds_max");
     assert_eq!(refused(|o| o.buffer_bytes_max = 0), "buffer_bytes_max");
+    assert_eq!(refused(|o| o.bytes_max = Some(0)), "bytes_max");
+    let least = (64 << 20) + (2 << 20);
+    assert_eq!(refused(|o| o.bytes_max = Some(least - 1)), "bytes_max", "no room for a segment");
+    Options { bytes_max: Some(least), ..Options::default() }.validate().unwrap();
+    assert_eq!(refused(|o| o.reserve_bytes = u64::MAX), "reserve_bytes");
+    assert_eq!(refused(|o| o.stream.limits.bytes_max = Some((64 << 20) - 1)), "limits.bytes_max");
+    assert_eq!(refused(|o| o.stream.limits.age_max = Some(Duration::ZERO)), "limits.age_max");
     assert_eq!(refused(|o| o.stream.commit_interval = Duration::ZERO), "commit_interval");
     assert_eq!(refused(|o| o.stream.segment_bytes_max = 0), "segment_bytes_max");
     assert_eq!(refused(|o| o.stream.batch_bytes_max = 0), "batch_bytes_max");

@@ -143,6 +143,8 @@ impl Queue {
             },
             buffer_bytes: core.room().used() as u64,
             buffer_bytes_max: core.room().limit() as u64,
+            bytes_used: core.room().space().used(),
+            bytes_max: core.room().space().limit(),
             cursor_saves_count: core.saves_count(),
             turns_count: counted.turns.load(Ordering::Relaxed),
             timer_wakes_count: counted.timer_wakes.load(Ordering::Relaxed),

@@ -14,6 +14,10 @@ pub struct QueueStats {
     pub buffer_bytes: u64,
     /// Their limit.
     pub buffer_bytes_max: u64,
+    /// Bytes of all streams; with a limit, those of the journals, the reserve and quarantine too.
+    pub bytes_used: u64,
+    /// Their limit.
+    pub bytes_max: Option<u64>,
     /// Saves of cursors, each one write and one sync.
     pub cursor_saves_count: u64,
     /// Turns taken by sinks.
@@ -72,6 +76,18 @@ pub struct StreamStats {
     pub poisoned_files_count: u64,
     /// Records known to be lost, ever.
     pub lost_records_count: u64,
+    /// Bytes of its segment files, with what is accepted and not yet written.
+    pub bytes_used: u64,
+    /// Their limit; `None`: there is none but the queue's.
+    pub bytes_max: Option<u64>,
+    /// Appends refused in this run because the stream or the queue was full.
+    pub full_count: u64,
+    /// Records dropped in this run because the stream or the queue was full and drops the newest; they were never accepted.
+    pub dropped_records_count: u64,
+    /// Records dropped to stay under a byte limit before every consumer had them, ever.
+    pub trimmed_records_count: u64,
+    /// Records dropped because they were too old before every consumer had them, ever.
+    pub expired_records_count: u64,
     /// Its consumers.
     pub consumers: Vec<ConsumerStats>,
 }
@@ -98,6 +114,10 @@ pub struct ConsumerStats {
     pub dropped_count: u64,
     /// Records lost (delivered as gaps) in this run.
     pub lost_count: u64,
+    /// Records dropped to stay under a byte limit (delivered as gaps) in this run.
+    pub trimmed_count: u64,
+    /// Records dropped because they were too old (delivered as gaps) in this run.
+    pub expired_count: u64,
     /// Failed turns in this run.
     pub failures_count: u64,
     /// The last failure, in words.

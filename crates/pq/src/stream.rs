@@ -6,7 +6,7 @@ use crate::core::StreamState;
 use crate::shell::Shell;
 use crate::{
     AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Gap,
-    OwnedTag, Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
+    Limits, OwnedTag, Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
 };
 
 /// A stream. Cheap to clone; all clones are the same stream.
@@ -29,7 +29,22 @@ impl Stream {
         self.state.id
     }
 
-    /// Its settings.
+    /// What it may hold, as of now.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.state.log.limits()
+    }
+
+    /// Changes what it may hold, at once; kept with the stream, durably, before it returns. What is over a lower limit stays until it is
+    /// delivered, or dropped if that is the policy.
+    ///
+    /// # Errors
+    /// The limits cannot be, or the disk; the old ones stay.
+    pub fn set_limits(&self, limits: Limits) -> Result<(), StreamError> {
+        self.shell.core.set_limits(&self.state, limits)
+    }
+
+    /// The settings it was opened with; its limits may have changed since, see [`Stream::limits`].
     #[must_use]
     pub fn settings(&self) -> &StreamSettings {
         &self.state.settings
@@ -38,7 +53,8 @@ impl Stream {
     /// Takes one record. Never waits for the device; the seq is known at once.
     ///
     /// # Errors
-    /// The record was not taken: no room ([`AppendError::Busy`]), too long, the stream is paused, deleted or closed.
+    /// The record was not taken: no room ([`AppendError::Busy`]), a byte limit is reached ([`AppendError::Full`], or
+    /// [`AppendError::Dropped`] if the policy is to drop the newest), too long, the stream is paused, deleted or closed.
     pub fn append(&self, payload: impl AsRef<[u8]>) -> Result<Ticket, AppendError> {
         self.append_record(Record::new(payload.as_ref()))
     }
@@ -51,7 +67,7 @@ impl Stream {
         self.ticket(self.state.log.append(record, self.shell.now()))
     }
 
-    /// [`Stream::append`] that blocks while there is no room.
+    /// [`Stream::append`] that blocks while there is no room, and at a byte limit where the policy is to block or to drop the oldest.
     ///
     /// # Errors
     /// As for `append`, but never `Busy`.
@@ -94,7 +110,8 @@ impl Stream {
         self.ticket(self.state.log.append_batch(records, tag, self.shell.now()))
     }
 
-    /// [`Stream::append_batch`] that blocks while there is no room, committing what holds it.
+    /// [`Stream::append_batch`] that blocks while there is no room, committing what holds it, and at a byte limit where the policy is to
+    /// block or to drop the oldest.
     ///
     /// # Errors
     /// As for `append_batch`; `Busy` only if the disk refuses to take what holds the room.
@@ -103,8 +120,27 @@ impl Stream {
         records: &[Record<'_>],
         tag: Option<Tag<'_>>,
     ) -> Result<Ticket, AppendError> {
+        self.making_room(|| self.state.log.append_batch_blocking(records, tag, self.shell.now()))
+    }
+
+    /// [`Stream::append_batch_blocking`] that does not wait at a byte limit: for those who have others to serve.
+    ///
+    /// # Errors
+    /// As for `append_batch_blocking`.
+    pub fn append_batch_unless_full(
+        &self,
+        records: &[Record<'_>],
+        tag: Option<Tag<'_>>,
+    ) -> Result<Ticket, AppendError> {
+        self.making_room(|| self.state.log.append_batch(records, tag, self.shell.now()))
+    }
+
+    fn making_room(
+        &self,
+        append: impl Fn() -> Result<wal_store::Ticket, AppendError>,
+    ) -> Result<Ticket, AppendError> {
         loop {
-            let taken = self.state.log.append_batch(records, tag, self.shell.now());
+            let taken = append();
             let Err(AppendError::Busy { needed, limit, .. }) = taken else { return self.ticket(taken) };
             if needed > limit || !self.make_room(needed) {
                 return self.ticket(taken);

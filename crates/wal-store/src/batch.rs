@@ -32,6 +32,8 @@ pub(crate) struct Batch {
     pub(crate) tags: TagSet,
     /// Room it holds, in bytes; none if it was read back from a file.
     pub(crate) room: usize,
+    /// Space on the disk taken for it, in bytes, until it is part of a file.
+    pub(crate) charge: u64,
     /// Whether a write of it was ever begun: its bytes may come back after a crash.
     pub(crate) touched: bool,
 }
@@ -47,6 +49,7 @@ impl Default for Batch {
             word: None,
             tags: TagSet::default(),
             room: 0,
+            charge: 0,
             touched: false,
         }
     }
@@ -126,6 +129,7 @@ impl Batch {
         pool.give(&mut self.chunks);
         self.frames_bytes = 0;
         self.room = 0;
+        self.charge = 0;
         self.touched = false;
         self.word = None;
         self.tags.clear();

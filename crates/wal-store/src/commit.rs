@@ -139,7 +139,8 @@ impl Committer {
 
     /// One round of the machine.
     fn run(&mut self, log: &Shared, now: Now, ask: Ask) -> RoundEnd {
-        let ask = Ask { release_file: ask.release_file || log.files_are_short(), ..ask };
+        let release_file = ask.release_file || log.files_are_short();
+        let ask = Ask { release_file, hold: log.space().holds_writes(), ..ask };
         self.gave_up = None;
         self.machine.begin(now, ask);
         loop {
@@ -266,10 +267,15 @@ impl Committer {
         slices.push(IoSlice::new(&self.prefix));
         slices.extend(batch.chunks.iter().map(|chunk| IoSlice::new(chunk)));
         slices.push(IoSlice::new(ZEROS.get(..usize::try_from(padding).unwrap_or(0)).unwrap_or(&[])));
+        // Before it is: whatever becomes of the write, the file may have grown so far.
+        log.meter.grew(write.segment, end_offset, log.space());
         let written = held.write_all_at(&slices, write.offset);
         self.slices = reuse(slices);
         log.counts.writes.add(1);
         log.counts.written_bytes.add(end_offset - write.offset);
+        if written.is_ok() {
+            log.meter.settle(std::mem::take(&mut batch.charge), log.space());
+        }
         written.map(|()| Reply::Written { end_offset })
     }
 

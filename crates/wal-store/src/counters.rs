@@ -30,6 +30,10 @@ pub struct Counters {
     pub records_failed: u64,
     /// Appends refused for want of room.
     pub busy: u64,
+    /// Appends refused for want of space on the disk.
+    pub full: u64,
+    /// Records dropped by [`OnFull::DropNewest`](crate::OnFull::DropNewest); they were never accepted.
+    pub dropped_records: u64,
     /// Commits done by a thread that waited for a ticket.
     pub inline_commits: u64,
     /// Chunks allocated because the pool had none, by all logs that share the room.
@@ -63,5 +67,7 @@ pub(crate) struct Counts {
     pub(crate) poisoned_files: Count,
     pub(crate) records_failed: Count,
     pub(crate) busy: Count,
+    pub(crate) full: Count,
+    pub(crate) dropped_records: Count,
     pub(crate) inline_commits: Count,
 }

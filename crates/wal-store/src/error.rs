@@ -23,6 +23,24 @@ pub enum LogError {
     },
 }
 
+/// Whose byte limit an append met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FullOf {
+    /// The stream's own, [`Limits::bytes_max`](crate::Limits::bytes_max).
+    Stream,
+    /// That of all streams of the queue.
+    Queue,
+}
+
+impl std::fmt::Display for FullOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Stream => "stream",
+            Self::Queue => "queue",
+        })
+    }
+}
+
 /// Why an append was refused. The payload was not taken; no seq was used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +54,30 @@ pub enum AppendError {
         used: usize,
         /// The limit.
         limit: usize,
+    },
+    /// The byte limit is reached. Room comes back as records are delivered, or dropped by policy, and their segments unlinked.
+    #[error("the {of} is full: {needed} bytes do not fit beside {used} of {limit}")]
+    Full {
+        /// Bytes the records may take on the disk.
+        needed: u64,
+        /// Bytes held now.
+        used: u64,
+        /// The limit.
+        limit: u64,
+        /// Whose limit.
+        of: FullOf,
+    },
+    /// The byte limit is reached, and the policy is to drop the newest: the records were counted and dropped.
+    #[error("the {of} is full, the records were dropped: {needed} bytes do not fit beside {used} of {limit}")]
+    Dropped {
+        /// Bytes the records may take on the disk.
+        needed: u64,
+        /// Bytes held now.
+        used: u64,
+        /// The limit.
+        limit: u64,
+        /// Whose limit.
+        of: FullOf,
     },
     /// A record is longer than the settings allow.
     #[error("record of {bytes} bytes is over the limit of {limit}")]
@@ -76,7 +118,12 @@ pub enum AppendError {
 impl AppendError {
     /// Whether the same append may succeed later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Paused)
+        match self {
+            Self::Busy { .. } | Self::Paused => true,
+            // What is larger than the limit never fits.
+            Self::Full { needed, limit, .. } => needed <= limit,
+            _ => false,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a log tells its surroundings. It is not a message bus: four calls, each made outside every short lock.
+//! What a log tells its surroundings. It is not a message bus: five calls, each made outside every short lock.
 //!
 //! Order at a rotation: `readable(old end)`, then `rotated`, and only then the first batch of the new segment is
 //! published (`readable` again). A listener that stores what it is told never reads a seq from the wrong segment.
@@ -12,6 +12,9 @@ pub trait Events: Send + Sync {
     fn enlist(&self, stream: StreamId);
     /// A batch was begun: call [`Log::commit`](crate::Log::commit) at `at`, unless somebody did before.
     fn due(&self, _stream: StreamId, _at: Instant) {}
+    /// An append was refused for want of space on the disk, or little is left and dropping the oldest is the policy:
+    /// [`Log::space_pressure`](crate::Log::space_pressure) tells. Told once until something is given back.
+    fn short_of_space(&self, _stream: StreamId) {}
     /// Records below `end` may be read now.
     fn readable(&self, stream: StreamId, end: Seq);
     /// The segment that was open ends at `old_end`, for good; `new_open` is the one being or to be written.

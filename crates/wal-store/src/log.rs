@@ -18,8 +18,8 @@ use crate::shared::Shared;
 use crate::sync::lock;
 use crate::tail::TailState;
 use crate::{
-    AppendError, CommitError, Counters, DurableEnd, Ends, LogError, OwnedTag, Recovery, SegmentList,
-    Settings, StoreContext, Ticket,
+    AppendError, CommitError, Counters, DurableEnd, Ends, Limits, LogError, OwnedTag, Pressure, Recovery,
+    SegmentList, Settings, SettingsError, StoreContext, Ticket,
 };
 
 /// What a commit is asked for.
@@ -38,6 +38,15 @@ pub struct Progress {
     pub ends: Ends,
     /// When it is worth calling again at the latest; `None`: after the next append.
     pub due: Option<Instant>,
+}
+
+/// What an append waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lack {
+    /// Memory.
+    Room,
+    /// The disk.
+    Space,
 }
 
 /// One stream's log. Clones share it; dropping the last one commits what is open, as far as the disk allows.
@@ -64,7 +73,8 @@ impl Log {
         self.shared.append(&record.into(), now)
     }
 
-    /// As [`Log::append`], but without room it commits, or blocks until other streams gave room back.
+    /// As [`Log::append`], but without room it commits, or blocks until other streams gave room back; at a byte limit it
+    /// blocks until something was unlinked, where the policy is to block or to drop the oldest.
     ///
     /// # Errors
     /// As [`Log::append`], without [`AppendError::Busy`].
@@ -76,7 +86,22 @@ impl Log {
         self.shared.append_waiting(&record.into(), now)
     }
 
-    /// As [`Log::append`], but pending without room; somebody must commit the streams that hold it.
+    /// As [`Log::append_batch`], but blocks at a byte limit like [`Log::append_blocking`]. It does not wait for room in
+    /// memory.
+    ///
+    /// # Errors
+    /// As [`Log::append_batch`].
+    pub fn append_batch_blocking(
+        &self,
+        records: &[Record<'_>],
+        tag: Option<Tag<'_>>,
+        now: Now,
+    ) -> Result<Ticket, AppendError> {
+        self.shared.append_batch_waiting(records, tag.as_ref(), now)
+    }
+
+    /// As [`Log::append`], but pending without room; somebody must commit the streams that hold it. At a byte limit it is
+    /// pending where [`Log::append_blocking`] blocks.
     ///
     /// # Errors
     /// As [`Log::append`], without [`AppendError::Busy`].
@@ -87,13 +112,22 @@ impl Log {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Ticket, AppendError>> {
         let record = record.into();
-        match self.shared.append(&record, now) {
-            Err(AppendError::Busy { .. }) => self.shared.ctx.room.register_waker(cx.waker()),
-            settled => return Poll::Ready(settled),
-        }
-        match self.shared.append(&record, now) {
-            Err(AppendError::Busy { .. }) => Poll::Pending,
-            settled => Poll::Ready(settled),
+        let shared = &self.shared;
+        let mut stands_in = None;
+        loop {
+            let lacks = match shared.append(&record, now) {
+                Err(AppendError::Busy { .. }) => Lack::Room,
+                Err(full) if shared.waits_for_space(&full) => Lack::Space,
+                settled => return Poll::Ready(settled),
+            };
+            // Tried again after the registration, and still in the right line.
+            if stands_in.replace(lacks) == Some(lacks) {
+                return Poll::Pending;
+            }
+            match lacks {
+                Lack::Room => shared.ctx.room.register_waker(cx.waker()),
+                Lack::Space => shared.space().register_waker(cx.waker()),
+            }
         }
     }
 
@@ -160,6 +194,7 @@ impl Log {
     /// As [`Log::commit`].
     pub fn close(&self, now: Now) -> Result<DurableEnd, CommitError> {
         lock(&self.shared.tail).state = TailState::Closed;
+        self.shared.space().wake();
         self.shared.drive(now, Ask { durable: true, release_file: true, ..Ask::default() })?;
         Ok(self.durable_end())
     }
@@ -195,7 +230,36 @@ impl Log {
         lock(&self.shared.segments).clone()
     }
 
-    /// The settings it was opened with.
+    /// What it may hold.
+    pub fn limits(&self) -> Limits {
+        self.shared.meter.limits()
+    }
+
+    /// Changes what it may hold, at once. What is over a lower limit stays until it is retired; whoever waits looks again.
+    ///
+    /// # Errors
+    /// The limits cannot be, beside the log's settings; the old ones stay.
+    pub fn set_limits(&self, limits: Limits) -> Result<(), SettingsError> {
+        self.shared.meter.set_limits(limits, &self.shared.settings, self.shared.space())
+    }
+
+    /// Bytes it holds on the disk or is about to: of its segment files, dead ones included, and of what is accepted and
+    /// not yet written, with all the overhead that may need.
+    pub fn bytes_used(&self) -> u64 {
+        self.shared.meter.used()
+    }
+
+    /// How short of space it is, and what its policy asks for.
+    pub fn space_pressure(&self) -> Pressure {
+        self.shared.meter.pressure(self.shared.space())
+    }
+
+    /// Its files are gone, or about to be: from now on they do not count against the queue's limit.
+    pub fn give_up_space(&self) {
+        self.shared.meter.end(self.shared.space());
+    }
+
+    /// The settings it was opened with; [`Log::limits`] may differ by now.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }

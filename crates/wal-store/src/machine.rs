@@ -176,6 +176,7 @@ impl Machine {
         }
         let next = self.queue.get(self.cursor).copied();
         match (self.active, next) {
+            (_, Some(_)) if self.ask.hold => self.held_back(),
             (Some(active), _) if self.closes(&active, next) => self.close_step(&active),
             (None, Some(batch)) => self.create_step(batch.first),
             (Some(active), Some(batch)) => self.write_step(&active, batch),

@@ -72,6 +72,8 @@ pub struct Recovery {
     /// How many seqs at or above `next_seq` the last run may have shown unsynced: 0 after a clean stop. A stream whose
     /// readers see what is only written jumps at least this far.
     pub shown_unsynced_max: u64,
+    /// The files that are left and their lengths, dead bytes included.
+    pub file_bytes: Vec<(SegmentId, u64)>,
     /// What was found and done.
     pub report: RecoveryReport,
 }
@@ -88,6 +90,7 @@ impl Recovery {
             gaps: Vec::new(),
             tags: Vec::new(),
             shown_unsynced_max: 0,
+            file_bytes: Vec::new(),
             report: RecoveryReport::default(),
         }
     }
@@ -179,6 +182,8 @@ pub fn recover(ctx: &StoreContext, evidence: &Evidence) -> Result<Recovery, Reco
     let tags = collect::tags(ctx, evidence, &collected, &verdict)?;
     let mut recovery = conclude(evidence, &collected, &verdict, tags)?;
     act::act(ctx, &collected, &verdict, &mut recovery.report)?;
+    let gone = &recovery.report.unlinked;
+    recovery.file_bytes.retain(|(id, _)| gone.binary_search(id).is_err());
     Ok(recovery)
 }
 
@@ -223,6 +228,7 @@ pub(crate) fn conclude(
         predecessor: last.map(|last| Predecessor { id: last.id, end_offset: last.end_offset }),
         gaps: verdict.gaps.clone(),
         tags,
+        file_bytes: collected.links.iter().map(|link| (link.id(), collected.len_of(link.id()))).collect(),
         shown_unsynced_max: if report.clean { 0 } else { collected.unsynced_records_max() },
         report,
     })

@@ -16,7 +16,7 @@ use wal_format::{SegmentId, Seq};
 
 use crate::segments::segment_path;
 use crate::sync::lock;
-use crate::{Log, SegmentList, SegmentState};
+use crate::{Log, SegmentInfo, SegmentList, SegmentState};
 
 /// Syncs of the stream's directory after unlinking.
 const RETIRE_SITE: SyncSite = SyncSite::new("retire.dir");
@@ -65,6 +65,30 @@ impl Log {
         plan(&lock(&self.shared.segments), below)
     }
 
+    /// The floor that the stream moves to if the rotated segments are dropped whose records are all below `below`; `None`
+    /// if there are none. Its seq is the end of the last one dropped.
+    pub fn plan_drop_below(&self, below: Seq) -> Option<RetirePoint> {
+        drop_point(&lock(&self.shared.segments), |s| s.end_seq <= below)
+    }
+
+    /// The floor that the stream moves to if rotated segments are dropped, oldest first, until `bytes` or more are free;
+    /// all there are if that is less. `None` if there is none.
+    pub fn plan_drop_bytes(&self, bytes: u64) -> Option<RetirePoint> {
+        let (segments, mut freed) = (self.segments(), 0);
+        drop_point(&segments, |s| {
+            let wanted = freed < bytes;
+            freed += self.shared.meter.bytes_of([s.id].into_iter());
+            wanted
+        })
+    }
+
+    /// Bytes of the files of the rotated segments with ids below `below`.
+    pub fn bytes_below(&self, below: SegmentId) -> u64 {
+        let segments = self.segments();
+        let gone = segments.iter().take_while(|s| s.id < below && s.state == SegmentState::Rotated);
+        self.shared.meter.bytes_of(gone.map(|s| s.id))
+    }
+
     /// Unlinks the rotated segments with ids below `below`, then syncs the directory once. Returns how many went; with
     /// nothing to do it makes no call.
     ///
@@ -82,7 +106,7 @@ impl Log {
                     lock(&self.shared.segments).put_back(gone.get(unlinked_count..).unwrap_or_default());
                     return Err(RetireError::Disk { unlinked_count, source });
                 }
-                _ => {}
+                _ => self.shared.meter.gone(segment.id, self.shared.space()),
             }
         }
         if !gone.is_empty() {
@@ -94,11 +118,20 @@ impl Log {
     }
 }
 
+fn drop_point(segments: &SegmentList, mut dropped: impl FnMut(&SegmentInfo) -> bool) -> Option<RetirePoint> {
+    let last = segments.iter().take_while(|s| s.state == SegmentState::Rotated && dropped(s)).last()?;
+    Some(RetirePoint { seq: last.end_seq, segment: next_kept(segments, last.id)? })
+}
+
+fn next_kept(segments: &SegmentList, last_gone: SegmentId) -> Option<SegmentId> {
+    let first_kept = segments.iter().map(|s| s.id).find(|id| *id > last_gone);
+    first_kept.or_else(|| last_gone.checked_next())
+}
+
 fn plan(segments: &SegmentList, below: Seq) -> Option<RetirePoint> {
     let gone = segments.iter().take_while(|s| s.end_seq <= below && s.state == SegmentState::Rotated);
     let last = gone.last()?;
-    let first_kept = segments.iter().map(|s| s.id).find(|id| *id > last.id);
-    let segment = first_kept.or_else(|| last.id.checked_next())?;
+    let segment = next_kept(segments, last.id)?;
     Some(RetirePoint { seq: below, segment })
 }
 

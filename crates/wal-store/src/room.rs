@@ -1,23 +1,22 @@
-//! Room: how much memory all streams of a queue may hold in records that are not yet written, and who waits for it.
+//! Room: how much memory all streams of a queue may hold in records that are not yet written, and who waits for it; and,
+//! beside it, how much they may hold on the disk ([`Space`]).
 //!
 //! It is not the memory itself (that is `pool.rs`). An append reserves room before anything else; without room it is
 //! refused. Whoever waits for room, and each refusal, puts the streams that hold the room on their lanes.
 //!
-//! Invariant: `used <= limit`; a waiter registers, then tries again, then sleeps, so no release is missed.
+//! Invariant: `used <= limit`; who waits stands in a [`Line`](crate::line::Line), so no release is missed.
 
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
+use crate::Space;
+use crate::line::Line;
 use crate::pool::ChunkPool;
-use crate::sync::{Cell, Mutex, lock};
+use crate::sync::{Mutex, lock};
 
 /// Idle chunks kept at most, in bytes, whatever the room.
 const IDLE_BYTES_MAX: usize = 64 << 20;
-const WAITERS: u32 = 1;
-const STEP: u32 = 2;
 
 /// Somebody whose buffered records hold room.
 pub(crate) trait Holder: Send + Sync {
@@ -29,16 +28,10 @@ pub(crate) trait Holder: Send + Sync {
 pub struct Room {
     limit: usize,
     used: AtomicUsize,
-    /// Counts releases in steps of two; the lowest bit says that somebody waits.
-    released: Cell,
-    slow: Mutex<Slow>,
+    line: Line,
+    holders: Mutex<Vec<Weak<dyn Holder>>>,
     chunks: ChunkPool,
-}
-
-#[derive(Default)]
-struct Slow {
-    wakers: Vec<Waker>,
-    holders: Vec<Weak<dyn Holder>>,
+    space: Space,
 }
 
 impl Room {
@@ -47,9 +40,10 @@ impl Room {
         Self {
             limit,
             used: AtomicUsize::new(0),
-            released: Cell::new(0),
-            slow: Mutex::default(),
+            line: Line::new(),
+            holders: Mutex::new(Vec::new()),
             chunks: ChunkPool::new(limit.min(IDLE_BYTES_MAX)),
+            space: Space::new(),
         }
     }
 
@@ -61,6 +55,11 @@ impl Room {
     /// Bytes held now.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::SeqCst)
+    }
+
+    /// What the streams may hold on the disk; without a limit at first.
+    pub fn space(&self) -> &Space {
+        &self.space
     }
 
     pub(crate) fn chunks(&self) -> &ChunkPool {
@@ -79,52 +78,34 @@ impl Room {
             return;
         }
         self.used.fetch_sub(bytes, Ordering::SeqCst);
-        if self.released.load() & WAITERS == 0 {
-            return;
-        }
-        let wakers = {
-            let mut slow = lock(&self.slow);
-            // Cleared under the lock under which futures register; threads register again on each turn.
-            let now = self.released.load();
-            self.released.store((now & !WAITERS).wrapping_add(STEP));
-            mem::take(&mut slow.wakers)
-        };
-        self.released.wake_all();
-        for waker in wakers {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
+        self.line.advance();
     }
 
     /// Registers the calling thread: try again, then [`Room::sleep`] with what this returned.
     pub(crate) fn register(&self) -> u32 {
-        let _slow = lock(&self.slow);
-        self.released.fetch_or(WAITERS) | WAITERS
+        self.line.register()
     }
 
     /// Sleeps unless room was given back since `registered`.
     pub(crate) fn sleep(&self, registered: u32) {
-        self.released.wait(registered, None);
+        self.line.sleep(registered);
     }
 
     /// Registers a future: try again after this.
     pub(crate) fn register_waker(&self, waker: &Waker) {
-        let mut slow = lock(&self.slow);
-        self.released.fetch_or(WAITERS);
-        if !slow.wakers.iter().any(|known| known.will_wake(waker)) {
-            slow.wakers.push(waker.clone());
-        }
+        self.line.register_waker(waker);
     }
 
     /// Adds somebody to be asked for room.
     pub(crate) fn add_holder(&self, holder: Weak<dyn Holder>) {
-        let mut slow = lock(&self.slow);
-        slow.holders.retain(|known| known.strong_count() > 0);
-        slow.holders.push(holder);
+        let mut holders = lock(&self.holders);
+        holders.retain(|known| known.strong_count() > 0);
+        holders.push(holder);
     }
 
     /// Puts every stream that holds room on its lane.
     pub(crate) fn ask_holders(&self) {
-        let holders = lock(&self.slow).holders.clone();
+        let holders = lock(&self.holders).clone();
         holders.iter().filter_map(Weak::upgrade).for_each(|holder| holder.give_up_room());
     }
 }

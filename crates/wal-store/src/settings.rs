@@ -6,6 +6,8 @@ use wal_format::{
     BATCH_HEADER_BYTES, FRAMES_BYTES_MAX, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES, frame_bytes,
 };
 
+use crate::Limits;
+
 /// How safe a record is, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Level {
@@ -70,6 +72,8 @@ pub struct Settings {
     pub retry_after: Duration,
     /// How long a paused log waits before it probes the disk.
     pub probe_after: Duration,
+    /// What the stream may hold.
+    pub limits: Limits,
 }
 
 impl Default for Settings {
@@ -86,6 +90,7 @@ impl Default for Settings {
             unsynced_bytes_max: 64 << 20,
             retry_after: Duration::from_millis(10),
             probe_after: Duration::from_secs(1),
+            limits: Limits::default(),
         }
     }
 }
@@ -148,7 +153,7 @@ impl Settings {
         if self.probe_after == Duration::ZERO {
             return refuse("probe_after", "must be longer than 0");
         }
-        Ok(())
+        self.limits.validate(self)
     }
 }
 

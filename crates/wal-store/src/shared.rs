@@ -13,6 +13,7 @@ use crate::counters::Counts;
 use crate::ends::SharedEnds;
 use crate::gate::Gate;
 use crate::machine::{Machine, Start};
+use crate::meter::{Meter, Refusal, Shortage};
 use crate::record::Record;
 use crate::room::Holder;
 use crate::stall::Stall;
@@ -20,8 +21,8 @@ use crate::sync::{Mutex, lock};
 use crate::tags::TagSet;
 use crate::tail::Tail;
 use crate::{
-    AppendError, Counters, DurableEnd, LogError, ReadLevel, Recovery, SegmentList, Settings, StoreContext,
-    Ticket,
+    AppendError, Counters, DurableEnd, LogError, OnFull, ReadLevel, Recovery, SegmentList, Settings, Space,
+    StoreContext, Ticket,
 };
 
 /// What all clones of a log share.
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) committer: Mutex<Committer>,
     pub(crate) stall: Stall,
     pub(crate) counts: Counts,
+    /// What the log holds on the disk.
+    pub(crate) meter: Meter,
     /// When the machine wants a round, in nanoseconds; `u64::MAX`: it does not.
     pub(crate) machine_due: AtomicU64,
     /// Room held by records not yet written.
@@ -78,6 +81,7 @@ impl Shared {
             committer: Mutex::new(Committer::new(machine)),
             stall: Stall::default(),
             counts: Counts::default(),
+            meter: Meter::new(&settings, &recovery.file_bytes, ctx.room.space()),
             machine_due: AtomicU64::new(u64::MAX),
             held: AtomicUsize::new(0),
             me: me.clone(),
@@ -86,6 +90,10 @@ impl Shared {
         });
         shared.ctx.room.add_holder(shared.holder());
         Ok(shared)
+    }
+
+    pub(crate) fn space(&self) -> &Space {
+        self.ctx.room.space()
     }
 
     pub(crate) fn weak(&self) -> Weak<Self> {
@@ -115,7 +123,11 @@ impl Shared {
         for record in records {
             bytes = bytes.saturating_add(self.check(record)?);
         }
+        let limit = self.meter.limits().bytes_max.unwrap_or(u64::MAX);
+        let limit = limit.min(self.space().limit().unwrap_or(u64::MAX)).saturating_sub(self.meter.overhead());
         let bytes_max = self.settings.batch_bytes_max.min(self.ctx.room.limit());
+        // What never fits on the disk is as little a batch as what never fits in memory.
+        let bytes_max = bytes_max.min(usize::try_from(limit).unwrap_or(usize::MAX));
         let records_max = self.settings.batch_records_max;
         if bytes > bytes_max || records.len() as u64 > u64::from(records_max) {
             return Err(AppendError::BatchTooLarge { bytes, count: records.len(), bytes_max, records_max });
@@ -142,6 +154,31 @@ impl Shared {
         }
         self.held.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Tells that space is short, if that is news.
+    pub(crate) fn tell_shortage(&self, shortage: Shortage) {
+        if shortage == Shortage::News {
+            self.ctx.events.short_of_space(self.ctx.identity.stream);
+        }
+    }
+
+    /// What becomes of records that do not fit on the disk.
+    pub(crate) fn refused(&self, refusal: &Refusal, count: u64) -> AppendError {
+        let Refusal { needed, used, limit, of } = *refusal;
+        if self.meter.limits().on_full == OnFull::DropNewest && needed <= limit {
+            self.counts.dropped_records.add(count);
+            return AppendError::Dropped { needed, used, limit, of };
+        }
+        self.counts.full.add(1);
+        AppendError::Full { needed, used, limit, of }
+    }
+
+    /// Whether a blocking append waits after this refusal.
+    pub(crate) fn waits_for_space(&self, error: &AppendError) -> bool {
+        matches!(error, AppendError::Full { .. })
+            && error.is_retryable()
+            && matches!(self.meter.limits().on_full, OnFull::Block | OnFull::DropOldest)
     }
 
     /// Gives room back that was reserved for records of this log.
@@ -173,6 +210,8 @@ impl Shared {
             poisoned_files: counts.poisoned_files.get(),
             records_failed: counts.records_failed.get(),
             busy: counts.busy.get(),
+            full: counts.full.get(),
+            dropped_records: counts.dropped_records.get(),
             inline_commits: counts.inline_commits.get(),
             chunks_allocated: self.ctx.room.chunks().allocated(),
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wal_format::{Now, Seq, Tag};
 
 use crate::batch::Batch;
+use crate::meter::{Refusal, Shortage};
 use crate::record::Record;
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -48,6 +49,12 @@ enum Tell {
     Begun,
     /// A limit was reached.
     Limit,
+}
+
+/// Why nothing was pushed.
+enum Refused {
+    Space(Refusal),
+    Other(AppendError),
 }
 
 impl Tail {
@@ -106,10 +113,21 @@ impl Tail {
         Arc::new(Word::new(log.weak()))
     }
 
+    /// Whether `bytes` of frames in `count` records do not fit into the open batch beside what is in it.
+    fn overflows(&self, log: &Shared, bytes: usize, count: u64) -> bool {
+        self.open.frames_bytes + bytes > log.settings.batch_bytes_max
+            || self.open.count() + count > u64::from(log.settings.batch_records_max)
+    }
+
+    /// Space on the disk that these frames may take: a new batch may need a header of its own, and one of a segment.
+    fn charge_for(&self, log: &Shared, bytes: usize, count: u64) -> u64 {
+        let begins = self.open.is_empty() || self.overflows(log, bytes, count);
+        (bytes as u64).saturating_add(if begins { log.meter.overhead() } else { 0 })
+    }
+
     /// Makes sure `bytes` of frames in `count` records fit into the open batch.
     fn make_room(&mut self, log: &Shared, bytes: usize, count: u64, now: Now) -> Tell {
-        let full = self.open.frames_bytes + bytes > log.settings.batch_bytes_max
-            || self.open.count() + count > u64::from(log.settings.batch_records_max);
+        let full = self.overflows(log, bytes, count);
         if full {
             self.close_batch();
         }
@@ -137,7 +155,11 @@ impl Shared {
         now: Now,
     ) -> Result<Ticket, AppendError> {
         let taken = self.push_locked(records, tag, bytes, now);
-        let (ticket, tell) = taken.inspect_err(|_| self.release_room(bytes))?;
+        let (ticket, tell, shortage) = taken.map_err(|refused| {
+            self.release_room(bytes);
+            self.answer(refused, records.len() as u64)
+        })?;
+        self.tell_shortage(shortage);
         let stream = self.ctx.identity.stream;
         match tell {
             Tell::Limit => self.ctx.events.enlist(stream),
@@ -150,25 +172,39 @@ impl Shared {
         Ok(ticket)
     }
 
+    /// The answer to a push that was refused, for want of space or otherwise.
+    fn answer(&self, refused: Refused, count: u64) -> AppendError {
+        match refused {
+            Refused::Space(refusal) => {
+                self.tell_shortage(self.meter.was_refused(refusal.of, self.space()));
+                self.refused(&refusal, count)
+            }
+            Refused::Other(error) => error,
+        }
+    }
+
     fn push_locked(
         &self,
         records: &[Record<'_>],
         tag: Option<&Tag<'_>>,
         bytes: usize,
         now: Now,
-    ) -> Result<(Ticket, Tell), AppendError> {
+    ) -> Result<(Ticket, Tell, Shortage), Refused> {
         let (identity, pool) = (&self.ctx.identity, self.ctx.room.chunks());
         let count = records.len() as u64;
         let mut tail = lock(&self.tail);
         match tail.state {
             TailState::Running => {}
-            TailState::Paused => return Err(AppendError::Paused),
-            TailState::Closed => return Err(AppendError::Closed),
+            TailState::Paused => return Err(Refused::Other(AppendError::Paused)),
+            TailState::Closed => return Err(Refused::Other(AppendError::Closed)),
         }
         let first = tail.next;
-        let end = first.checked_add(count).ok_or(AppendError::SeqsUsedUp)?;
+        let end = first.checked_add(count).ok_or(Refused::Other(AppendError::SeqsUsedUp))?;
+        let charge = tail.charge_for(self, bytes, count);
+        let shortage = self.meter.take(charge, self.space()).map_err(Refused::Space)?;
         let tell = tail.make_room(self, bytes, count, now);
         let tail = &mut *tail;
+        tail.open.charge += charge;
         if let Some(tag) = tag {
             tail.open.push_tag(tag, identity, pool);
         }
@@ -187,6 +223,6 @@ impl Shared {
         self.ends.set_appended(end);
         // `make_room` began the batch, so there is a word.
         let word = word.unwrap_or_else(|| Arc::new(Word::new(self.weak())));
-        Ok((Ticket::new(first, end, word), tell))
+        Ok((Ticket::new(first, end, word), tell, shortage))
     }
 }

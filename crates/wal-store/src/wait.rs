@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use wal_format::{Instant, Now, Seq};
+use wal_format::{Instant, Now, Seq, Tag};
 
 use crate::machine::{Ask, RoundEnd};
 use crate::record::Record;
@@ -111,26 +111,52 @@ impl Shared {
         }
     }
 
-    /// Appends; without room commits, or waits until another stream gave some back.
+    /// Appends; without room commits, or waits until another stream gave some back; at a byte limit waits for space.
     pub(crate) fn append_waiting(&self, record: &Record<'_>, now: Now) -> Result<Ticket, AppendError> {
+        let waits =
+            |error: &AppendError| matches!(error, AppendError::Busy { .. }) || self.waits_for_space(error);
+        self.waiting(now, waits, || self.append(record, now))
+    }
+
+    /// As `append_waiting` for a batch, but a want of memory is the caller's to deal with.
+    pub(crate) fn append_batch_waiting(
+        &self,
+        records: &[Record<'_>],
+        tag: Option<&Tag<'_>>,
+        now: Now,
+    ) -> Result<Ticket, AppendError> {
+        self.waiting(now, |error| self.waits_for_space(error), || self.append_batch(records, tag, now))
+    }
+
+    /// Tries until the refusal is none to wait for; sleeps in between.
+    fn waiting(
+        &self,
+        now: Now,
+        waits: impl Fn(&AppendError) -> bool,
+        attempt: impl Fn() -> Result<Ticket, AppendError>,
+    ) -> Result<Ticket, AppendError> {
         loop {
-            match self.append(record, now) {
-                Err(AppendError::Busy { .. }) => {}
+            match attempt() {
+                Err(error) if waits(&error) => {}
                 settled => return settled,
             }
-            let registered = self.ctx.room.register();
-            match self.append(record, now) {
-                Err(AppendError::Busy { .. }) => {}
+            let (room, space) = (self.ctx.room.register(), self.space().register());
+            let for_space = match attempt() {
+                Err(error) if waits(&error) => !matches!(error, AppendError::Busy { .. }),
                 settled => return settled,
-            }
+            };
             if self.holds_room()
                 && self.gate.try_enter()
                 && matches!(self.run_rounds(now, Ask::default()), RoundEnd::Clean { .. })
             {
                 continue;
             }
-            // Others hold the room, or the disk refuses: whoever gets it to work again gives room back.
-            self.ctx.room.sleep(registered);
+            // Others hold it, or the disk refuses: whoever gets it to work again gives back.
+            if for_space {
+                self.space().sleep(space);
+            } else {
+                self.ctx.room.sleep(room);
+            }
         }
     }
 }
@@ -155,5 +181,7 @@ impl Drop for Shared {
         let words: Vec<Arc<Word>> = lock(&self.tail).words().cloned().collect();
         let mut committer = lock(&self.committer);
         committer.close_words(&words);
+        drop(committer);
+        self.meter.end(self.ctx.room.space());
     }
 }

@@ -10,6 +10,7 @@ mod write {
     mod failures;
     mod limits;
     mod rotation;
+    mod space;
     mod threads;
     mod waits;
 }

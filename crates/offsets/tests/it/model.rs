@@ -223,7 +223,8 @@ fn save(
         .into_iter()
         .collect();
     floors.iter().for_each(|(id, floor)| put(&mut after.floors, *id, floor.clone()));
-    offsets.save(&Save { cursors: &cursors, floors: &floors, durable_ends: &durable_ends }, sites::SAVE)
+    let save = Save { cursors: &cursors, floors: &floors, durable_ends: &durable_ends, ..Save::default() };
+    offsets.save(&save, sites::SAVE)
 }
 
 fn put<T>(list: &mut Vec<(StreamId, T)>, id: StreamId, value: T) {

@@ -120,6 +120,7 @@ pub(crate) fn run(offsets: &mut Offsets, step: &Step) -> Result<(), SaveError> {
                 cursors: &[cursor],
                 floors: &[(stream(of), floor(to))],
                 durable_ends: &[(stream(of), end(to + 50))],
+                ..Save::default()
             };
             offsets.save(&save, sites::SAVE)
         }

@@ -9,7 +9,7 @@ use crate::cli::Append;
 use crate::failure::Failure;
 use crate::output::{Reader, put};
 use crate::run::open_failure;
-use crate::source::stdin::Stdin;
+use crate::source::stdin::{Stdin, WhenFull};
 
 /// Appends stdin.
 pub(crate) fn append(args: &Append) -> Ended {
@@ -32,7 +32,7 @@ fn append_stdin(args: &Append, queue: &Queue) -> Result<(), Failure> {
     })?;
     let (stdin, _stop) =
         Stdin::new().map_err(|error| Failure::new(format!("stdin cannot be watched: {error}")))?;
-    stdin.feed(&stream, &mut |ticket| confirm(args, ticket)).map(drop)
+    stdin.feed(&stream, WhenFull::Fail, &mut |ticket| confirm(args, ticket)).map(drop)
 }
 
 /// Waits until the records are durable, then says so. Nobody reading the seqs is no reason to stop appending.

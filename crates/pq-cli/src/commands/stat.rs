@@ -1,6 +1,6 @@
 //! `pq stat`: what a queue holds, seen from outside, beside its owner.
 
-use pq::inspect::{Inspection, StreamInfo};
+use pq::inspect::{DiskUse, Inspection, StreamInfo};
 use serde::Serialize;
 
 use crate::Ended;
@@ -12,6 +12,7 @@ use crate::run::open_failure;
 #[derive(Serialize)]
 struct Stat<'a> {
     dir: String,
+    disk: DiskUse,
     streams: &'a [StreamInfo],
 }
 
@@ -20,17 +21,20 @@ pub(crate) fn stat(args: &Look) -> Ended {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
     let streams =
         inspection.streams().map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
+    let disk = inspection
+        .disk_use(&streams)
+        .map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
     let text = if args.json {
-        let stat = Stat { dir: args.dir.display().to_string(), streams: &streams };
+        let stat = Stat { dir: args.dir.display().to_string(), disk, streams: &streams };
         serde_json::to_string_pretty(&stat).unwrap_or_default() + "\n"
     } else {
-        text(&streams)
+        text(&streams, disk)
     };
     let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
     Ok(0)
 }
 
-fn text(streams: &[StreamInfo]) -> String {
+fn text(streams: &[StreamInfo], disk: DiskUse) -> String {
     if streams.is_empty() {
         return "no streams\n".to_owned();
     }
@@ -41,7 +45,37 @@ fn text(streams: &[StreamInfo]) -> String {
         text.push('\n');
         text.push_str(&table(&["consumer", "next seq", "lag"], &consumers));
     }
+    let limits: Vec<Vec<String>> =
+        streams.iter().filter(|stream| has_limits(stream)).map(limits_row).collect();
+    if !limits.is_empty() {
+        text.push('\n');
+        let headings = ["limits", "bytes", "of at most", "when full", "age at most", "trimmed", "expired"];
+        text.push_str(&table(&headings, &limits));
+    }
+    let quarantine = match disk.quarantine_bytes {
+        0 => String::new(),
+        held => format!(", {} of it in quarantine", bytes(held)),
+    };
+    text.push_str(&format!("\n{} on the disk in all{quarantine}\n", bytes(disk.bytes)));
     text
+}
+
+fn has_limits(stream: &StreamInfo) -> bool {
+    let dropped = stream.trimmed_records + stream.expired_records;
+    stream.bytes_max.is_some() || stream.age_max_seconds.is_some() || stream.on_full != "block" || dropped > 0
+}
+
+fn limits_row(stream: &StreamInfo) -> Vec<String> {
+    let none = || "-".to_owned();
+    vec![
+        stream.name.clone(),
+        bytes(stream.bytes),
+        stream.bytes_max.map_or_else(none, bytes),
+        stream.on_full.to_owned(),
+        stream.age_max_seconds.map_or_else(none, |age| format!("{age} s")),
+        count(stream.trimmed_records),
+        count(stream.expired_records),
+    ]
 }
 
 fn row(stream: &StreamInfo) -> Vec<String> {

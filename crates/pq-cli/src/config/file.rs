@@ -34,6 +34,8 @@ pub(crate) struct Queue {
     pub(crate) lanes: Option<Spanned<usize>>,
     pub(crate) fds_max: Option<Spanned<usize>>,
     pub(crate) cursor_save_interval: Option<Spanned<Span>>,
+    pub(crate) bytes_max: Option<Spanned<Size>>,
+    pub(crate) reserve_bytes: Option<Spanned<Size>>,
     pub(crate) buffer_bytes_max: Option<Spanned<Size>>,
     pub(crate) turn_bytes_max: Option<Spanned<Size>>,
     pub(crate) backoff_first: Option<Spanned<Span>>,
@@ -46,6 +48,19 @@ pub(crate) struct Queue {
     pub(crate) batch_records_max: Option<Spanned<u32>>,
     pub(crate) commit_interval: Option<Spanned<Span>>,
     pub(crate) record_bytes_max: Option<Spanned<Size>>,
+    pub(crate) stream_bytes_max: Option<Spanned<Size>>,
+    pub(crate) on_full: Option<Spanned<Full>>,
+    pub(crate) age_max: Option<Spanned<Span>>,
+}
+
+/// What becomes of records that do not fit.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Full {
+    Block,
+    Reject,
+    DropOldest,
+    DropNewest,
 }
 
 /// How a caught-up reader learns of new records.
@@ -69,6 +84,9 @@ pub(crate) struct Stream {
     pub(crate) batch_records_max: Option<Spanned<u32>>,
     pub(crate) commit_interval: Option<Spanned<Span>>,
     pub(crate) record_bytes_max: Option<Spanned<Size>>,
+    pub(crate) bytes_max: Option<Spanned<Size>>,
+    pub(crate) on_full: Option<Spanned<Full>>,
+    pub(crate) age_max: Option<Spanned<Span>>,
 }
 
 /// `[[source.…]]`.

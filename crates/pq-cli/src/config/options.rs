@@ -5,13 +5,17 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use pq::{Options, OptionsError, ReadLevel, StreamSettings, SyncSetting};
+use pq::{OnFull, Options, OptionsError, ReadLevel, StreamSettings, SyncSetting};
 use toml::Spanned;
 
 use super::file;
 use super::place::Wrong;
 use super::units::{Size, Span};
 use super::wrong;
+
+/// A limit should hold so many segments, unless that makes them tiny.
+const SEGMENTS_PER_LIMIT: u64 = 8;
+const SEGMENT_FITTED_MIN: u64 = 64 << 10;
 
 /// Fields that were given, to find the one an error is about.
 #[derive(Default)]
@@ -35,7 +39,7 @@ impl Given {
     }
 
     fn wrong(&self, error: &OptionsError) -> Wrong {
-        let name = error.field.rsplit('.').next().unwrap_or(error.field);
+        let name = error.field;
         let given = self.fields.iter().find(|(_, theirs, _)| *theirs == name);
         Wrong {
             field: format!("{}.{}", self.table, given.map_or(name, |(ours, _, _)| *ours)),
@@ -60,6 +64,10 @@ pub(super) fn options(queue: &file::Queue) -> Result<Options, Wrong> {
     });
     given.set(("buffer_bytes_max", "buffer_bytes_max"), queue.buffer_bytes_max.as_ref(), |size| {
         options.buffer_bytes_max = size.0;
+    });
+    given.set(("bytes_max", "bytes_max"), queue.bytes_max.as_ref(), |size| options.bytes_max = Some(size.0));
+    given.set(("reserve_bytes", "reserve_bytes"), queue.reserve_bytes.as_ref(), |size| {
+        options.reserve_bytes = size.0;
     });
     given.set(("turn_bytes_max", "turn_bytes_max"), queue.turn_bytes_max.as_ref(), |size| {
         options.turn_bytes_max = bytes(*size);
@@ -103,6 +111,10 @@ fn settings_of_queue(queue: &file::Queue, given: &mut Given) -> Result<StreamSet
         batch_records_max: queue.batch_records_max.as_ref(),
         commit_interval: queue.commit_interval.as_ref(),
         record_bytes_max: queue.record_bytes_max.as_ref(),
+        bytes_max: ("stream_bytes_max", queue.stream_bytes_max.as_ref()),
+        on_full: queue.on_full.as_ref(),
+        age_max: queue.age_max.as_ref(),
+        queue_bytes_max: queue.bytes_max.as_ref(),
     };
     fields.apply(StreamSettings::default(), given)
 }
@@ -121,6 +133,10 @@ pub(super) fn stream_settings(
         batch_records_max: table.batch_records_max.as_ref(),
         commit_interval: table.commit_interval.as_ref(),
         record_bytes_max: table.record_bytes_max.as_ref(),
+        bytes_max: ("bytes_max", table.bytes_max.as_ref()),
+        on_full: table.on_full.as_ref(),
+        age_max: table.age_max.as_ref(),
+        queue_bytes_max: None,
     };
     let settings = fields.apply(defaults.clone(), &mut given)?;
     // The queue's own check covers the settings of streams: no second set of rules here.
@@ -137,6 +153,11 @@ struct Fields<'a> {
     batch_records_max: Option<&'a Spanned<u32>>,
     commit_interval: Option<&'a Spanned<Span>>,
     record_bytes_max: Option<&'a Spanned<Size>>,
+    /// The name it has in this table.
+    bytes_max: (&'static str, Option<&'a Spanned<Size>>),
+    on_full: Option<&'a Spanned<file::Full>>,
+    age_max: Option<&'a Spanned<Span>>,
+    queue_bytes_max: Option<&'a Spanned<Size>>,
 }
 
 impl Fields<'_> {
@@ -163,12 +184,33 @@ impl Fields<'_> {
         given.set(("record_bytes_max", "record_bytes_max"), self.record_bytes_max, |size| {
             settings.record_bytes_max = bytes(*size);
         });
+        // The library's field of the stream; the queue's own has the name alone.
+        given.set((self.bytes_max.0, "limits.bytes_max"), self.bytes_max.1, |size| {
+            settings.limits.bytes_max = Some(size.0);
+        });
+        given.set(("on_full", "limits.on_full"), self.on_full, |full| {
+            settings.limits.on_full = match full {
+                file::Full::Block => OnFull::Block,
+                file::Full::Reject => OnFull::Reject,
+                file::Full::DropOldest => OnFull::DropOldest,
+                file::Full::DropNewest => OnFull::DropNewest,
+            };
+        });
+        given.set(("age_max", "limits.age_max"), self.age_max, |span| settings.limits.age_max = Some(span.0));
         self.fit(&mut settings);
         Ok(settings)
     }
 
     /// Who lowers one limit should not have to know the defaults of the others: those not given follow.
     fn fit(&self, settings: &mut StreamSettings) {
+        if self.segment_bytes_max.is_none() {
+            // Space comes back by whole segments: a few of them make a limit.
+            let limits = [self.bytes_max.1, self.queue_bytes_max].into_iter().flatten();
+            for limit in limits.map(|limit| limit.get_ref().0) {
+                let segment = (limit / SEGMENTS_PER_LIMIT).max(SEGMENT_FITTED_MIN);
+                settings.segment_bytes_max = settings.segment_bytes_max.min(segment);
+            }
+        }
         let segment = usize::try_from(settings.segment_bytes_max).unwrap_or(usize::MAX);
         let room = segment.saturating_sub(4096 + 4096);
         if self.batch_bytes_max.is_none() && room > 0 {

@@ -39,9 +39,9 @@ fn an_error_names_file_line_field_and_what_to_do() {
     assert_eq!(
         message("[queue]\ndir = \"q\"\nwakee = \"signal\"\n"),
         "conf/pipeline.toml:3: field `queue.wakee`: unknown field `wakee`, expected one of `dir`, `wake`, `push_back`, \
-         `pool_size`, `lanes`, `fds_max`, `cursor_save_interval`, `buffer_bytes_max`, `turn_bytes_max`, `backoff_first`, \
-         `backoff_max`, `stop_deadline`, `sync`, `segment_bytes_max`, `segment_age_max`, `batch_bytes_max`, \
-         `batch_records_max`, `commit_interval`, `record_bytes_max`\n  \
+         `pool_size`, `lanes`, `fds_max`, `cursor_save_interval`, `bytes_max`, `reserve_bytes`, `buffer_bytes_max`, \
+         `turn_bytes_max`, `backoff_first`, `backoff_max`, `stop_deadline`, `sync`, `segment_bytes_max`, `segment_age_max`, \
+         `batch_bytes_max`, `batch_records_max`, `commit_interval`, `record_bytes_max`, `stream_bytes_max`, `on_full`, `age_max`\n  \
          3 | wakee = \"signal\"\n    | ^^^^^\n  \
          help: correct the name or remove the line; `pq run --help` lists every field"
     );

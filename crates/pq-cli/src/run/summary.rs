@@ -26,6 +26,11 @@ pub(crate) struct Summary {
     lag: u64,
     /// Known to be lost, delivered as gaps.
     lost: u64,
+    /// Dropped by limits before a sink had them, delivered as gaps: to stay under a byte limit, and for their age.
+    trimmed: u64,
+    expired: u64,
+    /// Never accepted: the stream was full and drops the newest.
+    dropped: u64,
     syncs: u64,
     segments_created: u64,
     segments_retired: u64,
@@ -54,6 +59,9 @@ impl Summary {
             }),
             lag: sum(|stream| stream.consumers.iter().map(|consumer| consumer.lag_records).sum()),
             lost: sum(|stream| stream.consumers.iter().map(|consumer| consumer.lost_count).sum()),
+            trimmed: sum(|stream| stream.consumers.iter().map(|consumer| consumer.trimmed_count).sum()),
+            expired: sum(|stream| stream.consumers.iter().map(|consumer| consumer.expired_count).sum()),
+            dropped: sum(|stream| stream.dropped_records_count),
             syncs: sum(|stream| stream.syncs_count),
             segments_created: sum(|stream| stream.segments_created_count),
             segments_retired: sum(|stream| stream.segments_retired_count),
@@ -80,6 +88,7 @@ impl Summary {
             text = table(&["stream", "appended", "bytes", "delivered", "lag", "syncs", "segments"], &rows);
         }
         let lost = if self.lost > 0 { format!(", {} LOST", count(self.lost)) } else { String::new() };
+        let limits = self.limits_text();
         let sinks_max = self.streams.iter().map(|stream| stream.consumers.len()).max().unwrap_or(0);
         let sinks = if sinks_max > 1 { format!(" to up to {sinks_max} sinks each") } else { String::new() };
         let left = if self.lag > 0 {
@@ -88,7 +97,7 @@ impl Summary {
             String::new()
         };
         text.push_str(&format!(
-            "{}: {} records ({}) appended in {:.2} s, {}; {} delivered{sinks}{left}{lost}\n",
+            "{}: {} records ({}) appended in {:.2} s, {}; {} delivered{sinks}{left}{limits}{lost}\n",
             self.ended,
             count(self.records_appended),
             bytes(self.bytes_appended),
@@ -106,6 +115,13 @@ impl Summary {
             self.fds_max,
         ));
         text
+    }
+
+    /// What limits dropped, if anything.
+    fn limits_text(&self) -> String {
+        let dropped = [(self.trimmed, "trimmed"), (self.expired, "expired"), (self.dropped, "not taken")];
+        let told = dropped.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what}", count(*n)));
+        told.collect()
     }
 
     /// For programs.

@@ -149,6 +149,10 @@ impl Feeder {
                             self.unproven.push_back(Unproven { ticket, slot, before });
                             return Ok(Turn::Progress);
                         }
+                        Appended::Dropped(error) => {
+                            self.tell_dropped(&error, notify);
+                            return Ok(Turn::Progress);
+                        }
                         Appended::NotNow(error) => self.complain(&error.to_string(), notify),
                         Appended::Nothing => {}
                     }
@@ -184,6 +188,14 @@ impl Feeder {
     pub(crate) fn complain(&mut self, problem: &str, notify: Notify<'_>) {
         if self.complained.is_none_or(|told| told.elapsed() >= COMPLAINTS_APART) {
             notify(format!("stream `{}`: {problem}; trying again", self.stream.name()));
+            self.complained = Some(Instant::now());
+        }
+    }
+
+    /// Tells a person that records are dropped, once a minute at most.
+    fn tell_dropped(&mut self, error: &AppendError, notify: Notify<'_>) {
+        if self.complained.is_none_or(|told| told.elapsed() >= COMPLAINTS_APART) {
+            notify(format!("stream `{}`: {error}", self.stream.name()));
             self.complained = Some(Instant::now());
         }
     }
@@ -255,6 +267,8 @@ fn has_more(path: &Path, place: &Place) -> bool {
 /// What became of a chunk.
 enum Appended {
     Batch(Ticket),
+    /// The stream is full and drops the newest: it counted them.
+    Dropped(AppendError),
     /// It holds no whole record, or its place cannot be told.
     Nothing,
     /// The stream cannot take it now.
@@ -286,10 +300,15 @@ fn append(
     let tag = Tag::new(producer.as_bytes(), value.as_bytes()).map_err(|error| {
         Failure::wrong(format!("{}: its place cannot be kept: {error}", tail.path().display()))
     })?;
-    match stream.append_batch_blocking(&records, Some(tag)) {
+    // A full stream must not hold up the others that this thread feeds; the file is where its lines wait.
+    match stream.append_batch_unless_full(&records, Some(tag)) {
         Ok(ticket) => {
             tail.move_to(place);
             Ok(Appended::Batch(ticket))
+        }
+        Err(error @ AppendError::Dropped { .. }) => {
+            tail.move_to(place);
+            Ok(Appended::Dropped(error))
         }
         Err(error) if error.is_retryable() => Ok(Appended::NotNow(error)),
         Err(error) => Err(refused(stream, &error)),

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use pq::{AppendError, Record, Stream};
+use pq::{AppendError, OnFull, Record, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -17,6 +17,8 @@ use crate::lines::{self, Limits, Rest};
 const CHUNK_BYTES: usize = 1 << 20;
 /// How long a disk that refuses is left alone.
 const DISK_PAUSE: Duration = Duration::from_millis(500);
+/// How often a full stream is tried again.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Ends the reading of stdin from another thread, even while it waits for input.
 #[derive(Debug)]
@@ -26,6 +28,15 @@ pub(crate) struct StdinStop(#[expect(dead_code, reason = "closing it is the sign
 #[derive(Debug)]
 pub(crate) struct Stdin {
     stop: OwnedFd,
+}
+
+/// What becomes of lines that do not fit into a full stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// They wait until records were delivered, or dropped, unless the policy is to reject.
+    Wait,
+    /// They are refused: nobody delivers while this program runs.
+    Fail,
 }
 
 /// Why reading ended.
@@ -54,6 +65,7 @@ impl Stdin {
     pub(crate) fn feed(
         &self,
         stream: &Stream,
+        when_full: WhenFull,
         appended: &mut dyn FnMut(pq::Ticket) -> Result<(), Failure>,
     ) -> Result<Ended, Failure> {
         let limits = Limits::of(stream.settings());
@@ -70,7 +82,7 @@ impl Stdin {
                 Got::Stop => Some(Ended::Stopped),
             };
             let rest = if ended.is_some() { Rest::Take } else { Rest::Keep };
-            let taken = append_all(stream, limits, &buffer[..filled], rest, appended)?;
+            let taken = self.append_all((stream, when_full), limits, &buffer[..filled], rest, appended)?;
             buffer.copy_within(taken..filled, 0);
             filled -= taken;
             if let Some(ended) = ended {
@@ -128,6 +140,59 @@ impl Stdin {
             }
         }
     }
+
+    fn append_all(
+        &self,
+        to: (&Stream, WhenFull),
+        limits: Limits,
+        bytes: &[u8],
+        rest: Rest,
+        appended: &mut dyn FnMut(pq::Ticket) -> Result<(), Failure>,
+    ) -> Result<usize, Failure> {
+        let mut taken = 0;
+        loop {
+            let mut records: Vec<Record<'_>> = Vec::new();
+            let step = lines::split(&bytes[taken..], limits, rest, &mut records);
+            if records.is_empty() {
+                return Ok(taken);
+            }
+            // A stream that drops the newest counts what it drops.
+            if let Some(ticket) = self.append_patiently(to, &records)? {
+                appended(ticket)?;
+            }
+            taken += step;
+        }
+    }
+
+    /// A disk that fails for a while is waited for, and a full stream too if somebody makes room: the bytes cannot be read a second time.
+    fn append_patiently(
+        &self,
+        (stream, when_full): (&Stream, WhenFull),
+        records: &[Record<'_>],
+    ) -> Result<Option<pq::Ticket>, Failure> {
+        const TRIES_MAX: u32 = 60;
+        let waits = when_full == WhenFull::Wait && stream.limits().on_full != OnFull::Reject;
+        let mut tries = 0;
+        let last = loop {
+            match stream.append_batch_unless_full(records, None) {
+                Ok(ticket) => return Ok(Some(ticket)),
+                Err(AppendError::Dropped { .. }) => return Ok(None),
+                Err(error @ AppendError::Full { .. }) => {
+                    if !waits || !error.is_retryable() || self.is_stopped_within(FULL_PAUSE) {
+                        break error;
+                    }
+                }
+                Err(error) if error.is_retryable() && tries < TRIES_MAX => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                Err(error) => break error,
+            }
+        };
+        let name = stream.name();
+        let failure = Failure::wrong(format!("stream `{name}`: records of stdin cannot be appended: {last}"));
+        Err(failure.help("mend the cause; lines from here on were not taken"))
+    }
 }
 
 /// What a failing disk made the stream give up of stdin, told once it is known.
@@ -162,47 +227,6 @@ enum Got {
 
 fn unreadable(error: rustix::io::Errno) -> Failure {
     Failure::wrong(format!("stdin cannot be read: {error}")).help("what was read before is appended")
-}
-
-fn append_all(
-    stream: &Stream,
-    limits: Limits,
-    bytes: &[u8],
-    rest: Rest,
-    appended: &mut dyn FnMut(pq::Ticket) -> Result<(), Failure>,
-) -> Result<usize, Failure> {
-    let mut taken = 0;
-    loop {
-        let mut records: Vec<Record<'_>> = Vec::new();
-        let step = lines::split(&bytes[taken..], limits, rest, &mut records);
-        if records.is_empty() {
-            return Ok(taken);
-        }
-        appended(append_patiently(stream, &records)?)?;
-        taken += step;
-    }
-}
-
-/// A disk that fails for a while is waited for: the bytes cannot be read a second time.
-fn append_patiently(stream: &Stream, records: &[Record<'_>]) -> Result<pq::Ticket, Failure> {
-    const TRIES_MAX: u32 = 60;
-    let mut last: Option<AppendError> = None;
-    for _ in 0..TRIES_MAX {
-        match stream.append_batch_blocking(records, None) {
-            Ok(ticket) => return Ok(ticket),
-            Err(error) if error.is_retryable() => {
-                last = Some(error);
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            Err(error) => {
-                last = Some(error);
-                break;
-            }
-        }
-    }
-    let reason = last.map_or_else(String::new, |error| error.to_string());
-    Err(Failure::wrong(format!("stream `{}`: records of stdin cannot be appended: {reason}", stream.name()))
-        .help("mend the cause; lines from here on were not taken"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
-//! The catalog's journal bodies, version 1: serde + bincode, inside the journal's checksummed envelope. The order of variants and fields
-//! is the format: only append. Golden bytes are in the tests.
+//! The catalog's journal bodies: serde + bincode, inside the journal's checksummed envelope. The order of variants and fields is the
+//! format: only append. Golden bytes are in the tests.
+//!
+//! A stream without limits is written as the first version wrote it, and one with limits by the variants that end in `Limited`: whoever
+//! uses no limit can go back.
 
 use std::time::Duration;
 
@@ -7,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use wal_format::{Incarnation, Seq, StreamId, WallTime};
 
 use super::Entry;
-use crate::{Gap, GapReason, ReadLevel, StreamSettings, SyncSetting};
+use crate::{Gap, GapReason, Limits, OnFull, ReadLevel, StreamSettings, SyncSetting};
 
 /// Most bytes of a body, so that a damaged length allocates nothing.
 const BODY_BYTES_MAX: usize = 1 << 16;
@@ -31,6 +34,26 @@ pub(super) enum Change {
     Forget { id: u64 },
     /// Seqs of it are lost.
     Loss { id: u64, from: u64, to: u64, reason: u8 },
+    /// A stream with limits was created.
+    CreateLimited {
+        id: u64,
+        name: String,
+        incarnation: u128,
+        created_at: u64,
+        settings: SettingsBody,
+        limits: LimitsBody,
+    },
+    /// Its settings were replaced by some with limits.
+    SettingsLimited { id: u64, settings: SettingsBody, limits: LimitsBody },
+}
+
+/// A stream's limits as they are kept; the age in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LimitsBody {
+    bytes_max: Option<u64>,
+    /// 0 block, 1 reject, 2 drop oldest, 3 drop newest; what a later version knows more of blocks.
+    on_full: u8,
+    age_max: Option<u64>,
 }
 
 /// A stream's settings as they are kept; durations in nanoseconds.
@@ -60,12 +83,19 @@ enum SyncBody {
 
 impl Change {
     pub(super) fn create(entry: &Entry) -> Self {
-        Self::Create {
-            id: entry.id.get(),
-            name: entry.name.clone(),
-            incarnation: entry.incarnation.get(),
-            created_at: entry.created_at.nanos(),
-            settings: (&entry.settings).into(),
+        let (id, name, incarnation) = (entry.id.get(), entry.name.clone(), entry.incarnation.get());
+        let (created_at, settings) = (entry.created_at.nanos(), (&entry.settings).into());
+        match limits_of(&entry.settings) {
+            None => Self::Create { id, name, incarnation, created_at, settings },
+            Some(limits) => Self::CreateLimited { id, name, incarnation, created_at, settings, limits },
+        }
+    }
+
+    pub(super) fn settings(id: StreamId, settings: &StreamSettings) -> Self {
+        let (id, body) = (id.get(), settings.into());
+        match limits_of(settings) {
+            None => Self::Settings { id, settings: body },
+            Some(limits) => Self::SettingsLimited { id, settings: body, limits },
         }
     }
 
@@ -75,13 +105,21 @@ impl Change {
 
     /// The entry a `Create` stands for, if its name can be.
     pub(super) fn entry(&self) -> Option<Entry> {
-        let Self::Create { id, name, incarnation, created_at, settings } = self else { return None };
+        let (id, name, incarnation, created_at, settings, limits) = match self {
+            Self::Create { id, name, incarnation, created_at, settings } => {
+                (id, name, incarnation, created_at, settings, None)
+            }
+            Self::CreateLimited { id, name, incarnation, created_at, settings, limits } => {
+                (id, name, incarnation, created_at, settings, Some(limits))
+            }
+            _ => return None,
+        };
         Some(Entry {
             id: StreamId::new(*id),
             name: name.clone(),
             incarnation: Incarnation::new(*incarnation),
             created_at: WallTime::from_nanos(*created_at),
-            settings: settings.into(),
+            settings: settings_of(settings, limits),
             deleted: false,
             losses: Vec::new(),
         })
@@ -95,11 +133,45 @@ impl Change {
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (change, read) = bincode::serde::decode_from_slice::<Self, _>(bytes, config()).ok()?;
         let sound = match &change {
-            Self::Create { name, .. } => crate::names::check(name).is_ok(),
+            Self::Create { name, .. } | Self::CreateLimited { name, .. } => crate::names::check(name).is_ok(),
             Self::Loss { from, to, .. } => Seq::new(*from) < Seq::new(*to),
             _ => true,
         };
         (sound && read == bytes.len()).then_some(change)
+    }
+}
+
+/// Settings from their two parts.
+pub(super) fn settings_of(settings: &SettingsBody, limits: Option<&LimitsBody>) -> StreamSettings {
+    StreamSettings { limits: limits.map_or_else(Limits::default, Into::into), ..settings.into() }
+}
+
+fn limits_of(settings: &StreamSettings) -> Option<LimitsBody> {
+    let limits = settings.limits;
+    (limits != Limits::default()).then(|| LimitsBody {
+        bytes_max: limits.bytes_max,
+        on_full: match limits.on_full {
+            OnFull::Block => 0,
+            OnFull::Reject => 1,
+            OnFull::DropOldest => 2,
+            OnFull::DropNewest => 3,
+        },
+        age_max: limits.age_max.map(nanos),
+    })
+}
+
+impl From<&LimitsBody> for Limits {
+    fn from(body: &LimitsBody) -> Self {
+        Self {
+            bytes_max: body.bytes_max,
+            on_full: match body.on_full {
+                1 => OnFull::Reject,
+                2 => OnFull::DropOldest,
+                3 => OnFull::DropNewest,
+                _ => OnFull::Block,
+            },
+            age_max: body.age_max.map(Duration::from_nanos),
+        }
     }
 }
 
@@ -155,6 +227,7 @@ impl From<&SettingsBody> for StreamSettings {
             unsynced_bytes_max: s.unsynced_bytes_max,
             retry_after: Duration::from_nanos(s.retry_after),
             probe_after: Duration::from_nanos(s.probe_after),
+            limits: Limits::default(),
         }
     }
 }

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use wal_format::Now;
+use offsets::{OpenTime, Save, sites};
+use wal_format::{Instant, Now};
 
 use crate::clock::locked;
 use crate::{CloseError, CloseReport};
@@ -39,7 +40,7 @@ impl Core {
             Err(error) => failed.push(format!("cursors were not saved: {error}")),
         }
         if failed.is_empty() {
-            match self.write_clean_stop() {
+            match self.write_clean_stop(now().instant) {
                 Ok(()) => report.clean = true,
                 Err(error) => failed.push(format!("the clean stop was not recorded: {error}")),
             }
@@ -65,11 +66,16 @@ impl Core {
         }
     }
 
-    fn write_clean_stop(&self) -> Result<(), offsets::SaveError> {
+    fn write_clean_stop(&self, now: Instant) -> Result<(), offsets::SaveError> {
         let end_of = |stream: &Arc<StreamState>| durable_end_of(&stream.log).map(|end| (stream.id, end));
         let ends: Vec<_> = self.all_streams().iter().filter_map(end_of).collect();
         let mut ledger = locked(&self.ledger);
+        if ledger.offsets.open_time() > OpenTime::default() {
+            // A run that was shorter than the time between two marks has aged its streams too.
+            let save = Save { open_time: Some(self.ages.open_time(now)), ..Save::default() };
+            self.saving(now, || ledger.offsets.save(&save, sites::SAVE))?;
+        }
         // Streams that never ran have no end to name; a record of none still says that nothing was pending.
-        ledger.offsets.clean_stop(&ends)
+        self.saving(now, || ledger.offsets.clean_stop(&ends))
     }
 }

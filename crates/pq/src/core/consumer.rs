@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: within a process a cursor never moves back but by seek (I8); an acknowledgement with an older seek number changes
-//! nothing; a gap below the cursor is counted once.
+//! nothing; a gap below the cursor is counted once. A cursor may stand below the floor only in front of what a policy dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,9 @@ use wal_store::Position;
 
 use crate::clock::locked;
 use crate::waits::Bell;
-use crate::{AckError, Delivery, SaveError};
+use crate::{AckError, Delivery, Gap, SaveError};
+
+use super::tally::{Counted, take_passed};
 
 /// See the module.
 #[derive(Debug)]
@@ -40,17 +42,6 @@ pub(crate) struct ConsumerState {
     pub(crate) counted: Counted,
 }
 
-/// What was counted in this run.
-#[derive(Debug, Default)]
-pub(crate) struct Counted {
-    pub(crate) delivered: AtomicU64,
-    pub(crate) acked: AtomicU64,
-    pub(crate) dropped: AtomicU64,
-    pub(crate) lost: AtomicU64,
-    pub(crate) failures: AtomicU64,
-    pub(crate) last_failure: Mutex<Option<String>>,
-}
-
 #[derive(Debug)]
 struct Progress {
     cursor: Seq,
@@ -69,7 +60,7 @@ struct Progress {
     /// It was moved by a seek that is not saved yet.
     sought: bool,
     /// Given out, not yet counted.
-    gaps: Vec<(Seq, Seq)>,
+    gaps: Vec<Gap>,
 }
 
 #[derive(Debug, Default)]
@@ -90,9 +81,9 @@ pub(crate) enum AckDone {
 }
 
 impl ConsumerState {
-    /// From its durable entry; a cursor below the floor is lifted to it.
-    pub(crate) fn new(entry: &ConsumerEntry, identity: StreamIdentity, floor: Seq) -> Arc<Self> {
-        let cursor = entry.cursor.max(floor);
+    /// From its durable entry; a cursor below `least` is lifted to it.
+    pub(crate) fn new(entry: &ConsumerEntry, identity: StreamIdentity, least: Seq) -> Arc<Self> {
+        let cursor = entry.cursor.max(least);
         let hint = entry.hint.filter(|_| cursor == entry.cursor);
         let hint = hint.map(|h| Position { segment: h.segment, offset: h.offset });
         Arc::new(Self {
@@ -190,7 +181,7 @@ impl ConsumerState {
         for gap in delivery.gaps() {
             let from = gap.from.max(before);
             if from < gap.to {
-                progress.gaps.push((from, gap.to));
+                progress.gaps.push(Gap { from, ..gap });
             }
         }
         drop(progress);
@@ -243,11 +234,10 @@ impl ConsumerState {
             progress.note = note.to_vec();
             progress.note_changed = true;
         }
-        let lost = progress.count_gaps();
+        let gaps = take_passed(&mut progress.gaps, to);
         let first = !std::mem::replace(&mut progress.listed, true);
         drop(progress);
-        self.counted.acked.fetch_add(before.distance_to(to).saturating_sub(lost), Ordering::Relaxed);
-        self.counted.lost.fetch_add(lost, Ordering::Relaxed);
+        self.counted.passed(before.distance_to(to), gaps);
         self.moved_bell.ring();
         Ok(if first { AckDone::ChangedFirst } else { AckDone::Changed })
     }
@@ -318,21 +308,6 @@ impl ConsumerState {
         self.saved.store(to.get(), Ordering::Release);
         self.saved_bell.ring();
         self.moved_bell.ring();
-    }
-}
-
-impl Progress {
-    /// Counts what of the gaps lies below the cursor, and forgets it.
-    fn count_gaps(&mut self) -> u64 {
-        let cursor = self.cursor;
-        let mut lost = 0;
-        self.gaps.retain_mut(|(from, to)| {
-            let end = (*to).min(cursor);
-            lost += from.distance_to(end);
-            *from = (*from).max(end);
-            *from < *to
-        });
-        lost
     }
 }
 

@@ -47,7 +47,7 @@ impl Core {
         self.check_open(stream)?;
         let consumer = match stream.consumer_named(name) {
             Some(consumer) => consumer,
-            None => create(&mut ledger, stream, name, start, now)?,
+            None => self.create(&mut ledger, stream, name, start, now)?,
         };
         drop(ledger);
         if !consumer.take() {
@@ -124,7 +124,8 @@ impl Core {
         }
         let to = place_of(stream, to)?;
         let save = Save { cursors: &[CursorMove::seek(consumer.key.consumer, to)], ..Save::default() };
-        ledger.offsets.save(&save, sites::SAVE).map_err(|e| StreamError::cursors(&e))?;
+        let saved = self.saving(now, || ledger.offsets.save(&save, sites::SAVE));
+        saved.map_err(|e| StreamError::cursors(&e))?;
         let woken = self.hub.with_cache(|cache| {
             let woken = cache.seek(consumer.key, to, now);
             consumer.sought(to, cache.seek_number(consumer.key));
@@ -164,6 +165,32 @@ impl Core {
         Ok(done)
     }
 
+    fn create(
+        &self,
+        ledger: &mut Ledger,
+        stream: &Arc<StreamState>,
+        name: &str,
+        start: Start,
+        now: Now,
+    ) -> Result<Arc<ConsumerState>, StreamError> {
+        let cursor = place_of(stream, start)?;
+        let new = NewConsumer {
+            stream: stream.id,
+            incarnation: stream.identity.incarnation,
+            name: name.to_owned(),
+            created_at: now.wall,
+            cursor,
+            hint: None,
+        };
+        let created = self.saving(now.instant, || ledger.offsets.create_consumer(new.clone()));
+        let id = created.map_err(|e| StreamError::cursors(&e))?;
+        let entry: Option<&ConsumerEntry> = ledger.offsets.consumer(id);
+        let Some(entry) = entry else { return Err(StreamError::Closed) };
+        let consumer = ConsumerState::new(entry, stream.identity, Seq::FIRST);
+        stream.add_consumer(Arc::clone(&consumer));
+        Ok(consumer)
+    }
+
     pub(crate) fn check_open(&self, stream: &StreamState) -> Result<(), StreamError> {
         if self.phase() != Phase::Open {
             return Err(StreamError::Closed);
@@ -173,30 +200,6 @@ impl Core {
         }
         Ok(())
     }
-}
-
-fn create(
-    ledger: &mut Ledger,
-    stream: &Arc<StreamState>,
-    name: &str,
-    start: Start,
-    now: Now,
-) -> Result<Arc<ConsumerState>, StreamError> {
-    let cursor = place_of(stream, start)?;
-    let new = NewConsumer {
-        stream: stream.id,
-        incarnation: stream.identity.incarnation,
-        name: name.to_owned(),
-        created_at: now.wall,
-        cursor,
-        hint: None,
-    };
-    let id = ledger.offsets.create_consumer(new).map_err(|e| StreamError::cursors(&e))?;
-    let entry: Option<&ConsumerEntry> = ledger.offsets.consumer(id);
-    let Some(entry) = entry else { return Err(StreamError::Closed) };
-    let consumer = ConsumerState::new(entry, stream.identity, Seq::FIRST);
-    stream.add_consumer(Arc::clone(&consumer));
-    Ok(consumer)
 }
 
 /// The seq a start stands for.

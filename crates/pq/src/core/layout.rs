@@ -11,6 +11,7 @@ use wal_store::QUARANTINE_DIR;
 use crate::{OpenError, OpenReport, StreamError, meta};
 
 use super::Ledger;
+use super::reserve::RESERVE;
 
 /// The directory of all streams' directories.
 pub(super) const STREAMS: &str = "streams";
@@ -36,7 +37,7 @@ pub(super) fn strays(disk: &dyn Disk, ledger: &mut Ledger, report: &mut OpenRepo
         }
     };
     let ours = |name: &str| {
-        [LOCK, meta::META, STREAMS, QUARANTINE_DIR].contains(&name)
+        [LOCK, meta::META, STREAMS, QUARANTINE_DIR, RESERVE].contains(&name)
             || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
     };
     disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {

@@ -32,6 +32,8 @@ pub(crate) struct Listener {
     pub(crate) cell: Cell,
     lane: AtomicU8,
     moved: AtomicBool,
+    /// The stream has an age limit, and all there is of it has a mark: the tick is to hear of more.
+    marked: AtomicBool,
     /// The instant its earliest commit timer stands for.
     armed_for: AtomicU64,
 }
@@ -53,6 +55,7 @@ impl Listener {
             cell: Cell::new(readable.get()),
             lane: AtomicU8::new(lane::IDLE),
             moved: AtomicBool::new(false),
+            marked: AtomicBool::new(false),
             armed_for: AtomicU64::new(u64::MAX),
         }
     }
@@ -98,6 +101,16 @@ impl Listener {
         }
     }
 
+    /// All there is has a mark of its age: the tick is to hear of the next records. Before the end is looked at.
+    pub(crate) fn all_marked(&self) {
+        self.marked.store(true, Ordering::SeqCst);
+    }
+
+    /// There is more to mark, and the tick knows.
+    pub(crate) fn more_to_mark(&self) {
+        self.marked.store(false, Ordering::SeqCst);
+    }
+
     /// The durable end was looked at: the next move is news again.
     pub(crate) fn end_seen(&self) {
         self.moved.store(false, Ordering::SeqCst);
@@ -118,10 +131,19 @@ impl Events for Listener {
         if !self.moved.load(Ordering::Relaxed) && !self.moved.swap(true, Ordering::SeqCst) {
             locked(&self.hub.changed).moved.insert(stream);
         }
+        if self.marked.load(Ordering::SeqCst) && self.marked.swap(false, Ordering::SeqCst) {
+            self.hub.touch(stream);
+        }
         if self.cell.publish(end.get()) && self.hub.signals {
             let woken = self.hub.with_cache(|cache| cache.signal(stream, self.hub.now()));
             self.hub.wake(woken);
         }
+    }
+
+    fn short_of_space(&self, stream: StreamId) {
+        self.hub.touch(stream);
+        // At once: somebody waits for it, or will.
+        self.hub.saver.arm(self.hub.now());
     }
 
     fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId) {

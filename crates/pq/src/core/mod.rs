@@ -34,11 +34,14 @@
 //! Locks, in this order: `ledger` (long, held over files: the retention lock of I7) → `streams` → the cache's (short) → a consumer's
 //! (short). `ack` and the end of a turn never take the long one.
 
+mod ages;
 mod alarm;
 mod close;
 mod commit;
 mod consumer;
 mod consumers;
+mod dropped;
+mod floor;
 mod handles;
 mod hub;
 mod ids;
@@ -46,10 +49,13 @@ mod layout;
 mod listener;
 mod open;
 mod quiet;
+mod reserve;
 mod stream;
 mod streams;
+mod tally;
 mod tick;
 mod turns;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,6 +79,7 @@ pub(crate) use stream::StreamState;
 pub use tick::TickReport;
 pub(crate) use tick::durable_end_of;
 pub use turns::{Turn, TurnResult};
+pub(crate) use usage::{other_bytes, quarantine_bytes};
 
 /// A queue without threads and without a clock.
 pub struct Core {
@@ -89,6 +96,9 @@ pub struct Core {
     saves: AtomicU64,
     ids: Mutex<ids::Ids>,
     quiet: quiet::Quiet,
+    ages: ages::Ages,
+    reserve: reserve::Reserve,
+    usage: usage::Usage,
     held: Mutex<Option<Held>>,
 }
 

@@ -10,24 +10,27 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use disk::{Disk, ErrorClass, FdBudget, FdLimit, FileCache};
 use offsets::Offsets;
 use scheduler::{Backoff, Cache, Policy};
-use wal_format::{Incarnation, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
+use wal_format::{Incarnation, Instant, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
 use wal_store::{Evidence, Log, Room, StoreContext, recover};
 
 use crate::catalog::{Catalog, Entry};
+use crate::clock::locked;
 use crate::meta::{self, Found};
 use crate::options::{FDS_COMMON_MIN, FDS_HELD, FDS_RESERVED};
 use crate::{OpenError, OpenReport, Options, StreamReport};
 
+use super::ages::Ages;
 use super::consumer::ConsumerState;
 use super::hub::{Hub, Signals};
 use super::ids::{Ids, Seed};
 use super::layout::{LOCK, QUEUE_DIR, STREAMS, STREAMS_DIR, ensure_dir, finish_delete, strays, stream_dir};
 use super::listener::Listener;
+use super::reserve::Reserve;
 use super::{Core, Held, Ledger, Paused, StreamState, Streams};
 
 impl Core {
@@ -58,12 +61,16 @@ impl Core {
         note_file_system(&mut report, &*disk);
         let cache = Cache::new(policy(&options), backoff(&options), ids.draw());
         let signals = if options.push_back.is_some() { Signals::Off } else { Signals::On };
-        let room = usize::try_from(options.buffer_bytes_max).unwrap_or(usize::MAX);
+        let room = Room::new(usize::try_from(options.buffer_bytes_max).unwrap_or(usize::MAX));
+        room.space().set_limit(options.bytes_max);
         let mut core = Self {
             files: FileCache::new(Arc::clone(&fds)),
-            room: Arc::new(Room::new(room)),
+            room: Arc::new(room),
             queue,
             hub: Arc::new(Hub::new(cache, signals)),
+            ages: Ages::new(now.instant, offsets.open_time()),
+            reserve: Reserve::new(Arc::clone(&disk), options.reserve_bytes, now.instant),
+            usage: super::usage::Usage::default(),
             ledger: Mutex::new(Ledger { catalog, offsets, last_tick: None, failures: 0 }),
             streams: RwLock::new(Streams::default()),
             report,
@@ -76,20 +83,28 @@ impl Core {
             options,
         };
         core.hub.saw(now.instant);
-        core.open_streams()?;
+        let report = std::mem::take(&mut core.report);
+        (core.streams, core.report) = core.open_streams(report, now.instant)?;
+        core.keep_reserve(now.instant);
+        core.count_other(&locked(&core.ledger));
+        // Over a limit that was lowered, or with an age: the tick looks at them.
+        core.all_streams().iter().for_each(|stream| watch(&core.hub, stream));
         Ok(core)
     }
 
-    fn open_streams(&mut self) -> Result<(), OpenError> {
-        let mut report = std::mem::take(&mut self.report);
-        let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+    fn open_streams(
+        &self,
+        mut report: OpenReport,
+        now: Instant,
+    ) -> Result<(RwLock<Streams>, OpenReport), OpenError> {
+        let ledger = &mut *locked(&self.ledger);
         report.clean = ledger.offsets.was_clean().is_some();
         let clean: HashMap<StreamId, SegmentId> =
             ledger.offsets.was_clean().map_or_else(HashMap::new, |stop| {
                 stop.ends.iter().map(|(stream, end)| (*stream, end.segment)).collect()
             });
         // Before the first write of this run, recovery's among them.
-        ledger.offsets.void_clean_stop()?;
+        self.saving(now, || ledger.offsets.void_clean_stop())?;
         let entries: Vec<Entry> = ledger.catalog.entries().cloned().collect();
         for entry in entries.iter().filter(|entry| entry.deleted) {
             if let Err(error) = finish_delete(&*self.disk, &self.files, ledger, entry.id) {
@@ -102,8 +117,7 @@ impl Core {
                 report.notes.push(format!("cursors of an unknown stream {stream} are kept, but not used"));
             }
         }
-        let (disk, files, room, hub) = (&self.disk, &self.files, &self.room, &self.hub);
-        let opener = Opener { disk, files, room, hub, queue: self.queue };
+        let opener = self.opener();
         let mut streams = Streams::default();
         for entry in entries.into_iter().filter(|entry| !entry.deleted) {
             let (opened, told) = opener.open(ledger, &entry, clean.get(&entry.id).copied());
@@ -111,10 +125,8 @@ impl Core {
             streams.add(entry, opened);
         }
         report.streams.sort_by(|a, b| a.name.cmp(&b.name));
-        strays(&**disk, ledger, &mut report)?;
-        self.streams = RwLock::new(streams);
-        self.report = report;
-        Ok(())
+        strays(&*self.disk, ledger, &mut report)?;
+        Ok((RwLock::new(streams), report))
     }
 
     pub(super) fn opener(&self) -> Opener<'_> {
@@ -195,16 +207,28 @@ impl Opener<'_> {
         let losses = ledger.catalog.named(&entry.name).map(|e| e.losses.clone()).unwrap_or_default();
         let stream = StreamState::new(entry.name.clone(), log, ear, losses);
         add_consumers(ledger, &stream);
+        watch(self.hub, &stream);
         Ok(Arc::new(stream))
+    }
+}
+
+/// A stream with something a tick is to do about its limits is shown to the tick.
+pub(super) fn watch(hub: &Hub, stream: &StreamState) {
+    if stream.log.limits().age_max.is_some() || stream.log.space_pressure().excess > 0 {
+        hub.touch(stream.id);
     }
 }
 
 fn add_consumers(ledger: &Ledger, stream: &StreamState) {
     let floor = ledger.offsets.floor(stream.id).map_or(Seq::FIRST, |floor| floor.seq);
+    if let Some(trims) = ledger.offsets.trims(stream.id) {
+        stream.dropped.set(trims);
+    }
     stream.raise_floor(floor);
     for entry in ledger.offsets.consumers_of(stream.id) {
         if entry.incarnation == stream.identity.incarnation {
-            stream.add_consumer(ConsumerState::new(entry, stream.identity, floor));
+            let at = stream.dropped.lift(entry.cursor, floor);
+            stream.add_consumer(ConsumerState::new(entry, stream.identity, at));
         }
     }
 }

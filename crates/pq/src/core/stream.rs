@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use wal_format::{ConsumerId, Instant, Seq, StreamId, StreamIdentity};
-use wal_store::{Ends, Log};
+use wal_store::{Chunk, Ends, Log};
 
 use crate::clock::locked;
 use crate::{ConsumerStats, Gap, StreamSettings, StreamStats};
+
+use super::dropped::Dropped;
 
 use super::consumer::ConsumerState;
 use super::listener::Listener;
@@ -29,6 +31,8 @@ pub(crate) struct StreamState {
     deleted: AtomicBool,
     /// The durable floor's seq: nothing below it is promised any more, though its file may still be there.
     floor: AtomicU64,
+    /// What policies dropped below it.
+    pub(crate) dropped: Dropped,
     pub(crate) retired: AtomicU64,
     pub(crate) quiet: Quiet,
 }
@@ -48,6 +52,7 @@ impl StreamState {
             consumers: Mutex::default(),
             deleted: AtomicBool::new(false),
             floor: AtomicU64::new(Seq::FIRST.get()),
+            dropped: Dropped::default(),
             retired: AtomicU64::new(0),
             quiet: Quiet::default(),
         }
@@ -101,11 +106,26 @@ impl StreamState {
         self.floor.fetch_max(seq.get(), Ordering::AcqRel);
     }
 
+    /// The durable floor's seq.
+    pub(crate) fn floor(&self) -> Seq {
+        Seq::new(self.floor.load(Ordering::Acquire))
+    }
+
+    /// What a reader at `at` is told instead of a record: policies dropped it. Costs one load above the floor.
+    pub(crate) fn dropped_at(&self, at: Seq, bound: Seq) -> Option<Chunk> {
+        if at >= self.floor() { None } else { self.dropped.chunk_at(at, bound) }
+    }
+
+    /// Its settings, with the limits as they are by now.
+    pub(crate) fn settings_now(&self) -> StreamSettings {
+        StreamSettings { limits: self.log.limits(), ..self.settings.clone() }
+    }
+
     /// The oldest seq kept, not below the floor; the end if there is none.
     pub(crate) fn first(&self) -> Seq {
         let ends = self.log.ends();
         let oldest = self.log.segments().first().map_or(ends.durable, |segment| segment.first_seq);
-        oldest.max(Seq::new(self.floor.load(Ordering::Acquire)))
+        oldest.max(self.floor())
     }
 
     /// Records this consumer may see and did not acknowledge.
@@ -126,6 +146,8 @@ impl StreamState {
             acked_count: count(&counted.acked),
             dropped_count: count(&counted.dropped),
             lost_count: count(&counted.lost),
+            trimmed_count: count(&counted.trimmed),
+            expired_count: count(&counted.expired),
             failures_count: count(&counted.failures),
             last_failure: locked(&counted.last_failure).clone(),
         }
@@ -133,6 +155,7 @@ impl StreamState {
 
     pub(crate) fn stats(&self) -> StreamStats {
         let (ends, counters, segments) = (self.log.ends(), self.log.counters(), self.log.segments());
+        let (trimmed_records_count, expired_records_count) = self.dropped.counts();
         StreamStats {
             name: self.name.clone(),
             first: self.first().get(),
@@ -151,6 +174,12 @@ impl StreamState {
             segments_retired_count: self.retired.load(Ordering::Relaxed),
             poisoned_files_count: counters.poisoned_files,
             lost_records_count: self.losses.iter().map(Gap::count).sum(),
+            bytes_used: self.log.bytes_used(),
+            bytes_max: self.log.limits().bytes_max,
+            full_count: counters.full,
+            dropped_records_count: counters.dropped_records,
+            trimmed_records_count,
+            expired_records_count,
             consumers: self.consumers().iter().map(|c| self.consumer_stats(c)).collect(),
         }
     }

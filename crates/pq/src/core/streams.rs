@@ -9,7 +9,7 @@ use wal_format::Now;
 
 use crate::clock::locked;
 use crate::options::check_stream;
-use crate::{StreamError, StreamSettings};
+use crate::{Limits, StreamError, StreamSettings};
 
 use super::layout::finish_delete;
 use super::open::new_incarnation;
@@ -18,7 +18,8 @@ use super::{Core, Phase, StreamState};
 impl Core {
     /// The stream of that name, created with `settings` (else the queue's) if there is none.
     ///
-    /// Settings given for a stream that exists are kept with it; they apply at once if nobody uses it yet, else from the next open on.
+    /// Settings given for a stream that exists are kept with it; they apply at once if nobody uses it yet, else from the next open on; its
+    /// limits apply at once, if the size of the segments it writes allows.
     ///
     /// # Errors
     /// The name, a setting, the disk, or the stream is paused.
@@ -32,7 +33,7 @@ impl Core {
             return Err(StreamError::Closed);
         }
         if let Some(stream) = self.find(name)
-            && settings.is_none_or(|settings| *settings == stream.settings)
+            && settings.is_none_or(|settings| *settings == stream.settings_now())
         {
             return Ok(stream);
         }
@@ -48,6 +49,11 @@ impl Core {
         {
             ledger.catalog.set_settings(entry.id, settings)?;
             self.close_unused(name);
+            if let Some(stream) = self.find(name) {
+                // Else from the next open on, like the rest.
+                let _ = stream.log.set_limits(settings.limits);
+                self.hub.touch(stream.id);
+            }
         }
         if let Some(stream) = self.find(name) {
             return Ok(stream);
@@ -65,6 +71,26 @@ impl Core {
         streams.paused.remove(name);
         streams.add(entry, opened.clone());
         opened.map_err(|reason| StreamError::Paused { name: name.to_owned(), reason })
+    }
+
+    /// Changes what a stream may hold, durably and at once.
+    ///
+    /// # Errors
+    /// The limits cannot be, or the disk; the old ones stay.
+    pub(crate) fn set_limits(&self, stream: &StreamState, limits: Limits) -> Result<(), StreamError> {
+        let mut ledger = locked(&self.ledger);
+        self.check_open(stream)?;
+        // Alone and beside what the log runs with; what is kept with the stream may differ by now.
+        check_stream(&StreamSettings { limits, ..stream.settings.clone() }, self.options.buffer_bytes_max)?;
+        let entry = ledger.catalog.named(&stream.name).map(|entry| entry.settings.clone());
+        let settings = StreamSettings { limits, ..entry.unwrap_or_else(|| stream.settings.clone()) };
+        check_stream(&settings, self.options.buffer_bytes_max)?;
+        ledger.catalog.set_settings(stream.id, &settings)?;
+        let applied = stream.log.set_limits(limits);
+        debug_assert!(applied.is_ok(), "they were checked");
+        drop(ledger);
+        self.hub.touch(stream.id);
+        Ok(())
     }
 
     fn find(&self, name: &str) -> Option<Arc<StreamState>> {
@@ -100,7 +126,7 @@ impl Core {
         let mut ledger = locked(&self.ledger);
         let entry = ledger.catalog.named(name).cloned();
         let entry = entry.ok_or_else(|| StreamError::NotFound { name: name.to_owned() })?;
-        ledger.catalog.delete(entry.id)?;
+        self.saving(now.instant, || ledger.catalog.delete(entry.id))?;
         let stream = {
             let mut streams = self.streams_mut();
             streams.by_name.remove(name);
@@ -110,7 +136,11 @@ impl Core {
         if let Some(stream) = &stream {
             self.end_stream(stream, now);
         }
-        finish_delete(&*self.disk, &self.files, &mut ledger, entry.id)
+        finish_delete(&*self.disk, &self.files, &mut ledger, entry.id)?;
+        if let Some(stream) = &stream {
+            stream.log.give_up_space();
+        }
+        Ok(())
     }
 
     /// Nobody reads or writes it any more.

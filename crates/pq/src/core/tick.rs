@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use offsets::{CursorMove, DurableEnd, Floor, FloorReason, Save, sites};
+use offsets::{AgeMark, CursorMove, DurableEnd, Floor, OpenTime, Save, Trim, sites};
 use scheduler::Key;
 use wal_format::{Instant, Now, SegmentId, Seq, StreamId};
 use wal_store::{Log, ReadLevel, Want};
@@ -38,17 +38,37 @@ pub struct TickReport {
     pub floors_count: usize,
     /// Segments unlinked.
     pub retired_count: usize,
+    /// Records dropped by policies that not every consumer had.
+    pub dropped_count: u64,
 }
 
 /// What one tick is about to save.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     moves: Vec<(Arc<ConsumerState>, CursorMove)>,
-    cursors: HashMap<Key, Seq>,
-    floors: Vec<(StreamId, Floor)>,
+    pub(super) cursors: HashMap<Key, Seq>,
+    pub(super) floors: Vec<(StreamId, Floor)>,
     ends: Vec<(StreamId, DurableEnd)>,
+    pub(super) trims: Vec<(StreamId, Trim)>,
+    pub(super) marks: Vec<(StreamId, AgeMark)>,
     /// Where segments may be unlinked afterwards.
-    retire: Vec<(Arc<StreamState>, SegmentId)>,
+    pub(super) retire: Vec<(Arc<StreamState>, SegmentId)>,
+}
+
+impl Plan {
+    /// Whether nothing of it asks for a save.
+    fn is_empty(&self) -> bool {
+        self.moves.is_empty() && self.floors.is_empty() && self.marks.is_empty()
+    }
+
+    fn report(&self) -> TickReport {
+        TickReport {
+            cursors_count: self.moves.len(),
+            floors_count: self.floors.len(),
+            retired_count: 0,
+            dropped_count: self.trims.iter().map(|(_, trim)| trim.from.distance_to(trim.to)).sum(),
+        }
+    }
 }
 
 impl Core {
@@ -68,7 +88,8 @@ impl Core {
             drop(ledger);
             self.hub.saver.arm(due);
         }
-        self.hub.saver.due()
+        let others = [self.ages.due(), self.reserve.due()];
+        self.hub.saver.due().into_iter().chain(others.into_iter().flatten()).min()
     }
 
     /// Saves and retires, if that is due.
@@ -96,9 +117,14 @@ impl Core {
         let _ = self.hub.saver.take_request();
         let _ = self.hub.saver.take(Instant::MAX);
         ledger.last_tick = Some(now.instant);
-        let changed = self.hub.take_changed();
+        let mut changed = self.hub.take_changed();
+        changed.touched.extend(self.ages.take_due(now.instant));
+        if self.room.space().is_short() {
+            // Whoever holds what could go, not only whoever was refused.
+            changed.touched.extend(self.all_streams().iter().map(|stream| stream.id));
+        }
         let plan = self.plan(&ledger, &changed, now);
-        if let Err(error) = save(&mut ledger, &plan) {
+        if let Err(error) = self.save(&mut ledger, &plan, now.instant) {
             ledger.failures = ledger.failures.saturating_add(1);
             drop(ledger);
             self.save_failed(changed, &plan, &error, now.instant);
@@ -111,16 +137,18 @@ impl Core {
         if !plan.moves.is_empty() {
             self.saves.fetch_add(1, Ordering::Relaxed);
         }
+        self.tell_dropped(&ledger, &plan);
         for (stream, floor) in &plan.floors {
             self.stream_of(*stream).inspect(|stream| stream.raise_floor(floor.seq));
         }
+        self.count_other(&ledger);
         // From here on the floors are durable: the long lock is not needed to unlink below them.
         drop(ledger);
-        let mut report =
-            TickReport { cursors_count: plan.moves.len(), floors_count: plan.floors.len(), retired_count: 0 };
+        let mut report = plan.report();
         for (stream, below) in &plan.retire {
             report.retired_count += self.retire(stream, *below, now.instant);
         }
+        self.keep_reserve(now.instant);
         Ok(report)
     }
 
@@ -142,10 +170,10 @@ impl Core {
             plan.moves.push((Arc::clone(consumer), entry));
         }
         for stream in streams {
-            plan_floor(&mut plan, ledger, stream);
+            self.plan_stream(&mut plan, ledger, stream, now);
         }
         // No extra sync for these: they ride along.
-        if !plan.moves.is_empty() || !plan.floors.is_empty() {
+        if !plan.is_empty() {
             for stream in changed.moved.iter().filter_map(|id| self.stream_of(*id)) {
                 stream.listener.end_seen();
                 let known = ledger.offsets.durable_end(stream.id).map(|known| known.end);
@@ -156,6 +184,33 @@ impl Core {
             self.hub.put_back(Changed { moved: changed.moved.clone(), ..Changed::default() });
         }
         plan
+    }
+
+    /// One write and one sync; on a full disk once more, with what the reserve gives back.
+    fn save(&self, ledger: &mut Ledger, plan: &Plan, now: Instant) -> Result<(), SaveError> {
+        let cursors: Vec<CursorMove> = plan.moves.iter().map(|(_, entry)| entry.clone()).collect();
+        let known = ledger.offsets.open_time();
+        let open_time = self.ages.open_time(now);
+        // Whoever never set an age limit is not told of time.
+        let tells_time = !plan.marks.is_empty() || (!plan.is_empty() && known > OpenTime::default());
+        let save = Save {
+            cursors: &cursors,
+            floors: &plan.floors,
+            durable_ends: &plan.ends,
+            trims: &plan.trims,
+            marks: &plan.marks,
+            open_time: tells_time.then_some(open_time),
+        };
+        self.saving(now, || ledger.offsets.save(&save, sites::SAVE)).map_err(|error| SaveError::of(&error))
+    }
+
+    /// Readers are told before files go.
+    fn tell_dropped(&self, ledger: &Ledger, plan: &Plan) {
+        for (id, _) in &plan.trims {
+            if let (Some(stream), Some(trims)) = (self.stream_of(*id), ledger.offsets.trims(*id)) {
+                stream.dropped.set(trims);
+            }
+        }
     }
 
     fn save_failed(&self, mut changed: Changed, plan: &Plan, error: &SaveError, now: Instant) {
@@ -205,38 +260,6 @@ fn sync_covered(stream: &StreamState, now: Now) {
     {
         tracing::warn!(stream = %stream.name, %error, "records could not be synced before their cursor");
     }
-}
-
-/// The floor a stream may rise to: the least durable cursor of all its consumers; without consumers it keeps everything.
-fn plan_floor(plan: &mut Plan, ledger: &Ledger, stream: Arc<StreamState>) {
-    let about_to_be = |c: &Arc<ConsumerState>| plan.cursors.get(&c.key).copied().unwrap_or_else(|| c.saved());
-    let Some(least) = stream.consumers().iter().map(about_to_be).min() else { return };
-    let floor = ledger.offsets.floor(stream.id);
-    let mut below = floor.map(|floor| floor.segment);
-    if let Some(point) = stream.log.plan_retire(least)
-        && floor.is_none_or(|floor| point.segment > floor.segment && point.seq >= floor.seq)
-    {
-        let tags = stream.log.last_tags().into_iter().map(tag_of).collect();
-        let floor = Floor { seq: point.seq, segment: point.segment, reason: FloorReason::Delivered, tags };
-        plan.floors.push((stream.id, floor));
-        below = Some(point.segment);
-    }
-    let oldest = stream.log.segments().first().map(|segment| segment.id);
-    if let (Some(below), Some(oldest)) = (below, oldest)
-        && oldest < below
-    {
-        plan.retire.push((stream, below));
-    }
-}
-
-fn tag_of(tag: wal_store::OwnedTag) -> offsets::OwnedTag {
-    offsets::OwnedTag { producer: tag.producer, value: tag.value, at: tag.at }
-}
-
-fn save(ledger: &mut Ledger, plan: &Plan) -> Result<(), SaveError> {
-    let cursors: Vec<CursorMove> = plan.moves.iter().map(|(_, entry)| entry.clone()).collect();
-    let save = Save { cursors: &cursors, floors: &plan.floors, durable_ends: &plan.ends };
-    ledger.offsets.save(&save, sites::SAVE).map_err(|error| SaveError::of(&error))
 }
 
 /// Where the durable end of a log stands; `None` before the first durable record.

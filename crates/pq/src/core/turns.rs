@@ -160,8 +160,16 @@ impl Turn {
         if self.at >= bound {
             return Ok(None);
         }
-        let from = ReadFrom { seq: self.at, hint: self.hint() };
-        let chunk = self.stream.log.read(from, bound, ReadLimits { bytes_max }, buffers)?;
+        let chunk = match self.stream.dropped_at(self.at, bound) {
+            Some(gaps) => gaps,
+            None => {
+                let from = ReadFrom { seq: self.at, hint: self.hint() };
+                let mut chunk = self.stream.log.read(from, bound, ReadLimits { bytes_max }, buffers)?;
+                // Dropped between the look at the floor and the read.
+                self.stream.dropped.name_gaps(&mut chunk);
+                chunk
+            }
+        };
         if chunk.next <= self.at {
             return Err(ReadError::NotThere { at: self.at, bound });
         }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests; clippy knows only functions marked as tests")]
 
 mod basics;
+mod full;
 mod hostile;
 mod inspect;
 mod limits;

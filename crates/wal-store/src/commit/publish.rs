@@ -133,8 +133,10 @@ impl Committer {
             if matches!(closed, Closed::Void { .. }) {
                 let path = segment_path(&log.ctx.dir, segment);
                 log.ctx.files.remove(&path);
-                // Left behind it is void by the chain, so failing here is no failure.
-                let _ = log.ctx.disk.remove_file(&path);
+                // Left behind it is void by the chain, so failing here is no failure; it still takes its space then.
+                if log.ctx.disk.remove_file(&path).is_ok() {
+                    log.meter.gone(segment, log.space());
+                }
             }
         }
         log.ctx.events.rotated(log.ctx.identity.stream, end, next);
@@ -164,6 +166,7 @@ impl Committer {
         self.fail_unsynced(self.machine.durable().end, segment, error);
         while let Some(mut batch) = self.in_flight.pop_front() {
             room += batch.room;
+            log.meter.give_back(batch.charge, log.space());
             touched |= batch.touched;
             log.counts.records_failed.add(batch.count());
             range = Some((range.map_or(batch.first, |(first, _)| first), batch.end));

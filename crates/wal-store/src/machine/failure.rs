@@ -8,7 +8,10 @@
 //! | anything else (device) | poisoned | a new segment: at once, then after a back-off, up to 3 |
 //! | the third new segment failed too | void | given up, paused, probed |
 
-use disk::DiskError;
+use std::io;
+use std::path::Path;
+
+use disk::{DiskError, Op};
 use wal_format::{Instant, SegmentId, Seq};
 
 use super::{Active, Closed, Doing, Machine, Meta, Probe, RoundEnd, SITE_PROBE, Step};
@@ -248,6 +251,13 @@ impl Machine {
                 self.trouble.wait = Some((at, error));
             }
         }
+    }
+
+    /// Nothing is written, as on a full disk, and no file is touched for it.
+    pub(super) fn held_back(&mut self) -> Step {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        self.refused(DiskError::new(Op::Write, Path::new(""), full));
+        self.trouble.stop.take().map_or(Step::Done(RoundEnd::Clean { dirty: false }), Step::Done)
     }
 
     fn refused(&mut self, error: DiskError) {

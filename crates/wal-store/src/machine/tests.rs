@@ -172,8 +172,8 @@ fn name(step: &Step) -> String {
     text.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
 }
 
-const DURABLE: Ask = Ask { durable: true, rotate: false, release_file: false };
-const ROTATE: Ask = Ask { durable: true, rotate: true, release_file: false };
+const DURABLE: Ask = Ask { durable: true, rotate: false, hold: false, release_file: false };
+const ROTATE: Ask = Ask { durable: true, rotate: true, hold: false, release_file: false };
 
 #[test]
 fn the_first_batch_brings_file_sync_and_name_and_the_next_only_a_write_and_a_sync() {
@@ -314,7 +314,7 @@ proptest! {
         for (wait, batches, durable, rotate) in rounds {
             millis += wait;
             batches.into_iter().for_each(|bytes| driver.append(bytes));
-            driver.round(millis, Ask { durable, rotate, release_file: false });
+            driver.round(millis, Ask { durable, rotate, hold: false, release_file: false });
         }
         driver.failures.clear();
         for _ in 0..4 {

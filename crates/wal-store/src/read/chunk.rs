@@ -104,6 +104,10 @@ pub enum GapReason {
     Lost,
     /// Their segments were retired: they lie below the floor.
     Retired,
+    /// Dropped to stay under a byte limit.
+    Trimmed,
+    /// Dropped because they were older than the age limit.
+    Expired,
 }
 
 impl std::fmt::Display for GapReason {
@@ -112,6 +116,8 @@ impl std::fmt::Display for GapReason {
             Self::NotDurable => "not durable",
             Self::Lost => "lost",
             Self::Retired => "retired",
+            Self::Trimmed => "trimmed",
+            Self::Expired => "expired",
         })
     }
 }

@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests; clippy knows only functions marked as tests")]
 
+mod aging;
 mod crash;
+mod limited_model;
+mod limits;
 mod model;
 mod rig;
 mod timing;

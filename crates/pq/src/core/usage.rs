@@ -1,0 +1,75 @@
+//! What a queue takes on the disk besides its streams' segments: journals with the space they took ahead, the reserve, quarantine.
+//!
+//! Looked up only where there is a limit it counts against: at open, whenever a journal begins a new file, and while the queue is full
+//! (somebody may have emptied quarantine).
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Mutex;
+
+use disk::{DirEntry, Disk, DiskError, EntryKind, ErrorClass};
+use offsets::journal::Generation;
+use wal_store::QUARANTINE_DIR;
+
+use crate::clock::locked;
+
+use super::{Core, Ledger};
+
+/// The journals' files when it was looked up last.
+#[derive(Debug, Default)]
+pub(super) struct Usage(Mutex<Option<Files>>);
+
+type Files = (Option<Generation>, Option<Generation>);
+
+impl Core {
+    /// Looks up what counts besides the segments, if it may have changed.
+    pub(super) fn count_other(&self, ledger: &Ledger) {
+        let space = self.room.space();
+        if self.options.bytes_max.is_none() {
+            return;
+        }
+        let files = (ledger.offsets.generation(), ledger.catalog.generation());
+        let mut known = locked(&self.usage.0);
+        if *known == Some(files) && !space.is_short() {
+            return;
+        }
+        // What cannot be looked up now is looked up with the next tick.
+        if let Ok(bytes) = other_bytes(&*self.disk) {
+            space.set_other(bytes);
+            *known = Some(files);
+        }
+    }
+}
+
+/// Bytes of the regular files in the queue's directory and in quarantine.
+pub(crate) fn other_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
+    Ok(files_bytes(disk, Path::new(""))?.saturating_add(quarantine_bytes(disk)?))
+}
+
+/// Bytes of the files in quarantine.
+pub(crate) fn quarantine_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
+    match files_bytes(disk, Path::new(QUARANTINE_DIR)) {
+        Err(error) if error.class() == ErrorClass::NotFound => Ok(0),
+        bytes => bytes,
+    }
+}
+
+fn files_bytes(disk: &dyn Disk, dir: &Path) -> Result<u64, DiskError> {
+    let mut paths = Vec::new();
+    disk.list(dir, &mut |entry: DirEntry<'_>| {
+        if entry.kind == EntryKind::File {
+            paths.push(dir.join(entry.name));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let mut bytes: u64 = 0;
+    for path in &paths {
+        match disk.stat(path) {
+            Ok(stat) => bytes = bytes.saturating_add(stat.len),
+            // Gone between the two calls.
+            Err(error) if error.class() == ErrorClass::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}

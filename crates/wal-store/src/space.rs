@@ -1,0 +1,194 @@
+//! Space: how many bytes the streams of a queue may hold on the disk, and who waits for it.
+//!
+//! It counts and refuses; it unlinks nothing. Its owner hears of a refusal by [`Events::short_of_space`], makes room
+//! (delivers, drops) and calls [`Log::retire`]; that gives space back here and wakes whoever waits.
+//!
+//! ```text
+//!   append ── take(frames + overhead) ──► charged ── written ──► bytes of a file ── unlinked ──► free
+//!                  └ refused: Full, or a place in the line
+//! ```
+//!
+//! Invariants: what a log holds is charged to the log and to the queue, in this order, both or neither; `used <= limit`
+//! except where a limit was lowered, a new segment repeats tags, or a write failed; every release wakes the line.
+//!
+//! [`Events::short_of_space`]: crate::Events::short_of_space
+//! [`Log::retire`]: crate::Log::retire
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
+
+use crate::line::Line;
+
+/// Stands for "no limit".
+pub(crate) const NONE: u64 = u64::MAX;
+
+/// The byte budget on the disk that the logs of a queue share.
+#[derive(Debug)]
+pub struct Space {
+    limit: AtomicU64,
+    /// What the logs hold.
+    used: AtomicU64,
+    /// What the queue holds besides.
+    other: AtomicU64,
+    /// Counts what was given back.
+    releases: AtomicU64,
+    /// The count of releases when an append was last refused because of this limit; [`NONE`]: never.
+    refused_at: AtomicU64,
+    held: AtomicBool,
+    line: Line,
+}
+
+impl Space {
+    pub(crate) fn new() -> Self {
+        Self {
+            limit: AtomicU64::new(NONE),
+            used: AtomicU64::new(0),
+            other: AtomicU64::new(0),
+            releases: AtomicU64::new(0),
+            refused_at: AtomicU64::new(NONE),
+            held: AtomicBool::new(false),
+            line: Line::new(),
+        }
+    }
+
+    /// The limit in bytes; `None`: there is none.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.limit.load(Ordering::SeqCst)).filter(|limit| *limit != NONE)
+    }
+
+    /// Changes the limit; what is over a lower one stays until it is unlinked.
+    pub fn set_limit(&self, bytes: Option<u64>) {
+        self.limit.store(bytes.unwrap_or(NONE), Ordering::SeqCst);
+        self.released();
+    }
+
+    /// Bytes held now, on the disk or about to be: by the logs, and by what [`Space::set_other`] said.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::SeqCst).saturating_add(self.other.load(Ordering::SeqCst))
+    }
+
+    /// Says how many bytes count against the limit that are no log's.
+    pub fn set_other(&self, bytes: u64) {
+        if self.other.swap(bytes, Ordering::SeqCst) > bytes {
+            self.released();
+        }
+    }
+
+    /// Whether an append was refused because of this limit since anything was last given back.
+    pub fn is_short(&self) -> bool {
+        self.refused_at.load(Ordering::SeqCst) == self.releases()
+    }
+
+    pub(crate) fn was_refused(&self) {
+        self.refused_at.store(self.releases(), Ordering::SeqCst);
+    }
+
+    /// Holds back every write of records (they stay in memory, as on a full disk) until [`Space::resume_writes`]: what
+    /// little space is left is for something else.
+    pub fn hold_writes(&self) {
+        self.held.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends [`Space::hold_writes`]. The logs try again by themselves.
+    pub fn resume_writes(&self) {
+        self.held.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether writes of records are held back.
+    pub fn holds_writes(&self) -> bool {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn register(&self) -> u32 {
+        self.line.register()
+    }
+
+    pub(crate) fn sleep(&self, registered: u32) {
+        self.line.sleep(registered);
+    }
+
+    pub(crate) fn register_waker(&self, waker: &Waker) {
+        self.line.register_waker(waker);
+    }
+
+    /// Wakes whoever waits, to look again.
+    pub(crate) fn wake(&self) {
+        self.line.advance();
+    }
+
+    /// Something was given back, or a limit changed: who is refused from now on says so again.
+    pub(crate) fn released(&self) {
+        self.releases.fetch_add(1, Ordering::SeqCst);
+        self.line.advance();
+    }
+
+    /// How often something was given back so far.
+    pub(crate) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::SeqCst)
+    }
+
+    /// Counts bytes that are there whatever the limit says.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// Counts bytes no more; whoever waits is told by [`Space::released`] or [`Space::wake`].
+    pub(crate) fn give(&self, bytes: u64) {
+        give(&self.used, bytes);
+    }
+
+    /// By how many bytes the logs are beyond the line from which on little is left.
+    pub(crate) fn over_low(&self, headroom: Headroom) -> u64 {
+        self.used.load(Ordering::SeqCst).saturating_sub(self.low_from(headroom))
+    }
+
+    /// By how many bytes the limit would be passed with so many more.
+    pub(crate) fn lacks(&self, bytes: u64) -> u64 {
+        self.used().saturating_add(bytes).saturating_sub(self.limit.load(Ordering::SeqCst))
+    }
+
+    /// Takes `bytes`; else how much is used, and the limit. The answer is what is used after it.
+    pub(crate) fn take(&self, bytes: u64) -> Result<u64, (u64, u64)> {
+        let limit = match self.limit.load(Ordering::SeqCst) {
+            NONE => NONE,
+            limit => limit.saturating_sub(self.other.load(Ordering::SeqCst)),
+        };
+        take(&self.used, bytes, limit).map_err(|_| (self.used(), self.limit.load(Ordering::SeqCst)))
+    }
+
+    /// From how many bytes of the logs on little space is left.
+    pub(crate) fn low_from(&self, headroom: Headroom) -> u64 {
+        let limit = self.limit.load(Ordering::SeqCst);
+        headroom.low_from(limit).saturating_sub(self.other.load(Ordering::SeqCst))
+    }
+}
+
+pub(crate) fn take(used: &AtomicU64, bytes: u64, limit: u64) -> Result<u64, u64> {
+    if limit == NONE {
+        return Ok(used.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes));
+    }
+    let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
+    used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).map(|before| before.saturating_add(bytes))
+}
+
+pub(crate) fn give(used: &AtomicU64, bytes: u64) {
+    let _ = used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |used| Some(used.saturating_sub(bytes)));
+}
+
+/// How much a log that drops its oldest keeps free.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Headroom {
+    pub(crate) segment_bytes_max: u64,
+    pub(crate) overhead: u64,
+}
+
+impl Headroom {
+    /// From how many bytes on little is left: a segment less than the limit, or a quarter of it, and two batches' overhead.
+    pub(crate) fn low_from(self, limit: u64) -> u64 {
+        if limit == NONE {
+            return NONE;
+        }
+        let free = self.segment_bytes_max.min(limit / 4).saturating_add(2 * self.overhead);
+        limit - free.min(limit / 2)
+    }
+}
