@@ -6,6 +6,7 @@ mod config;
 mod follow;
 mod http;
 mod kill;
+mod limits;
 mod pipeline;
 mod support;
 mod tools;

@@ -58,7 +58,8 @@ fn ack_all(consumer: &mut Consumer, count: u64) {
 fn a_blocked_producer_resumes_when_records_are_acknowledged() {
     let (_queue, stream, mut consumer) = open();
     let mut count = fill(&stream);
-    let producers: [fn(&Stream) -> Result<pq::Ticket, AppendError>; 3] = [
+    type Producer = fn(&Stream) -> Result<pq::Ticket, AppendError>;
+    let producers: [Producer; 3] = [
         |stream| stream.append_blocking([1; 500]),
         |stream| stream.append_batch_blocking(&[pq::Record::new(&[1; 500])], None),
         |stream| {
@@ -91,7 +92,7 @@ fn a_blocked_producer_is_woken_by_a_higher_limit_and_by_the_end() {
         let blocked = scope.spawn(|| stream.append_blocking([1; 500]).unwrap());
         until(|| stream.stats().full_count >= refused + 2);
         stream.set_limits(Limits { bytes_max: Some(3 * SEGMENT), ..stream.limits() }).unwrap();
-        blocked.join().unwrap();
+        drop(blocked.join().unwrap());
     });
     fill(&stream);
     let refused = stream.stats().full_count;
@@ -151,7 +152,7 @@ fn settings_changed_under_load_cost_no_record_and_no_thread() {
     std::thread::scope(|scope| {
         let producer = scope.spawn(|| {
             for n in 0..RECORDS {
-                stream.append_blocking(n.to_le_bytes()).unwrap();
+                drop(stream.append_blocking(n.to_le_bytes()).unwrap());
             }
         });
         let reader = scope.spawn(|| {
