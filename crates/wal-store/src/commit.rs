@@ -146,7 +146,7 @@ impl Committer {
         loop {
             let result = match self.machine.next() {
                 Step::Done(end) => {
-                    self.round_over(log, &end);
+                    self.round_over(log, now, &end);
                     return end;
                 }
                 Step::Take => Ok(self.take(log, ask)),

@@ -173,6 +173,9 @@ impl Log {
             let opened = tail.full.front().or((!tail.open.is_empty()).then_some(&tail.open));
             opened.map(|batch| batch.opened.instant.saturating_add(self.shared.settings.commit_interval))
         };
+        // What was due when the disk refused waits for the machine's next attempt: else it would be due for ever.
+        let troubled_at = self.shared.troubled_at.load(Ordering::Acquire);
+        let open = open.filter(|due| troubled_at == u64::MAX || due.nanos() > troubled_at);
         let machine = self.shared.machine_due.load(Ordering::Acquire);
         let machine = (machine != u64::MAX).then(|| Instant::from_nanos(machine));
         open.into_iter().chain(machine).min()

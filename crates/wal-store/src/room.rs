@@ -62,6 +62,13 @@ impl Room {
         &self.space
     }
 
+    /// Ends [`Space::hold_writes`]: the streams that waited go on their lanes.
+    pub fn resume_writes(&self) {
+        if self.space.resume_writes() {
+            self.ask_holders();
+        }
+    }
+
     pub(crate) fn chunks(&self) -> &ChunkPool {
         &self.chunks
     }

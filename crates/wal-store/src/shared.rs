@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) meter: Meter,
     /// When the machine wants a round, in nanoseconds; `u64::MAX`: it does not.
     pub(crate) machine_due: AtomicU64,
+    /// When the last round was refused by the disk, in nanoseconds; `u64::MAX`: it was not.
+    pub(crate) troubled_at: AtomicU64,
     /// Room held by records not yet written.
     held: AtomicUsize,
     me: Weak<Shared>,
@@ -83,6 +85,7 @@ impl Shared {
             counts: Counts::default(),
             meter: Meter::new(&settings, &recovery.file_bytes, ctx.room.space()),
             machine_due: AtomicU64::new(u64::MAX),
+            troubled_at: AtomicU64::new(u64::MAX),
             held: AtomicUsize::new(0),
             me: me.clone(),
             ctx,

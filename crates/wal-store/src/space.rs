@@ -83,15 +83,17 @@ impl Space {
         self.refused_at.store(self.releases(), Ordering::SeqCst);
     }
 
-    /// Holds back every write of records (they stay in memory, as on a full disk) until [`Space::resume_writes`]: what
+    /// Holds back every write of records (they stay in memory, as on a full disk) until [`Room::resume_writes`]: what
     /// little space is left is for something else.
+    ///
+    /// [`Room::resume_writes`]: crate::Room::resume_writes
     pub fn hold_writes(&self) {
         self.held.store(true, Ordering::SeqCst);
     }
 
-    /// Ends [`Space::hold_writes`]. The logs try again by themselves.
-    pub fn resume_writes(&self) {
-        self.held.store(false, Ordering::SeqCst);
+    /// `false`: they were not held back.
+    pub(crate) fn resume_writes(&self) -> bool {
+        self.held.swap(false, Ordering::SeqCst)
     }
 
     /// Whether writes of records are held back.

@@ -76,6 +76,14 @@ impl Reserve {
         true
     }
 
+    /// A save failed: whatever space there is, is for its next try.
+    pub(super) fn postpone(&self, now: Instant) {
+        let mut state = locked(&self.state);
+        if let State::Missing(at) = *state {
+            *state = State::Missing(at.max(now.saturating_add(RETRY)));
+        }
+    }
+
     /// Makes it if it is missing; whether there is one now, or why not.
     fn make(&self, now: Instant) -> Result<(), DiskError> {
         let mut state = locked(&self.state);
@@ -143,7 +151,7 @@ impl Core {
         // First: who writes records would be quicker.
         self.room.space().hold_writes();
         if !self.reserve.spend(now) {
-            self.room.space().resume_writes();
+            self.room.resume_writes();
             return false;
         }
         tracing::warn!(
@@ -166,7 +174,7 @@ impl Core {
                 self.room.space().hold_writes();
             }
             // Without a reserve for another reason records are no worse off than before.
-            _ => self.room.space().resume_writes(),
+            _ => self.room.resume_writes(),
         }
     }
 }

@@ -128,6 +128,7 @@ impl Core {
             ledger.failures = ledger.failures.saturating_add(1);
             drop(ledger);
             self.save_failed(changed, &plan, &error, now.instant);
+            self.reserve.postpone(now.instant);
             return Err(error);
         }
         ledger.failures = 0;

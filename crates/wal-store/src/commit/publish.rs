@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use disk::DiskError;
-use wal_format::{SegmentId, Seq};
+use wal_format::{Now, SegmentId, Seq};
 
 use super::Committer;
 use crate::batch::Batch;
@@ -202,7 +202,7 @@ impl Committer {
     }
 
     /// The round's last duties: waiters of a refusal are told, an idle clean file may be closed, the next due time.
-    pub(super) fn round_over(&mut self, log: &Shared, end: &RoundEnd) {
+    pub(super) fn round_over(&mut self, log: &Shared, now: Now, end: &RoundEnd) {
         let paused = matches!(end, RoundEnd::GaveUp(_) | RoundEnd::Paused(_));
         if paused != self.paused {
             self.paused = paused;
@@ -222,6 +222,11 @@ impl Committer {
             log.ctx.files.check_in(&self.path, file);
             self.machine.file_closed();
         }
+        let troubled = matches!(
+            end,
+            RoundEnd::Stalled(_) | RoundEnd::Backoff { .. } | RoundEnd::Paused(_) | RoundEnd::GaveUp(_)
+        );
+        log.troubled_at.store(if troubled { now.instant.nanos() } else { u64::MAX }, Ordering::Release);
         let due = self.machine.due().map_or(u64::MAX, |at| at.nanos());
         log.machine_due.store(due, Ordering::Release);
     }

@@ -253,11 +253,11 @@ impl Machine {
         }
     }
 
-    /// Nothing is written, as on a full disk, and no file is touched for it.
+    /// Nothing is written, as on a full disk, and no file is touched for it. Whoever holds back says when to go on.
     pub(super) fn held_back(&mut self) -> Step {
+        self.trouble.retry_at = None;
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        self.refused(DiskError::new(Op::Write, Path::new(""), full));
-        self.trouble.stop.take().map_or(Step::Done(RoundEnd::Clean { dirty: false }), Step::Done)
+        Step::Done(RoundEnd::Stalled(DiskError::new(Op::Write, Path::new(""), full)))
     }
 
     fn refused(&mut self, error: DiskError) {

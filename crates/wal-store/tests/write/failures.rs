@@ -2,7 +2,7 @@
 
 use disk::{Op, SyncSite};
 use sim_disk::{Fault, On, SimDisk, Survival, errno};
-use wal_format::Seq;
+use wal_format::{Now, Seq};
 use wal_store::{AppendError, CommitError, Level, Log, ReadLevel, SegmentState, Settings, SyncSetting, Want};
 
 use crate::support::{Told, World, at, seqs, settings};
@@ -21,6 +21,27 @@ fn begun(settings: Settings) -> (World, Log) {
     append(&log, b"one", 1).unwrap();
     world.ears.take();
     (world, log)
+}
+
+// A batch that is open while files fail is not taken: it must not be due in the past, or whoever keeps the timer spins.
+#[test]
+fn while_the_disk_refuses_the_next_attempt_is_never_due_in_the_past() {
+    for errno in [errno::EIO, errno::ENOSPC] {
+        let world = World::new();
+        let log = world.log(settings());
+        log.append(b"stored", at(0)).unwrap();
+        log.commit(at(0), Want::Durable).unwrap();
+        world.disk.plan(Fault::forever(On::Any, 1, errno));
+        log.append(b"fails", at(1)).unwrap();
+        let mut now = at(1);
+        for _ in 0..20 {
+            let _ = log.commit(now, Want::Batch);
+            let _ = log.append(b"open meanwhile", now);
+            let Some(due) = log.due() else { break };
+            assert!(due > now.instant, "{errno}: {due:?} at {now:?}");
+            now = Now { instant: due, ..now };
+        }
+    }
 }
 
 #[test]

@@ -480,3 +480,35 @@ fn records_wait_while_the_reserve_is_spent() {
     rig.commit(&stream);
     assert_eq!(drain(&rig, &stream, &consumer).len(), 2);
 }
+
+// A disk that refuses every save does not make the tick spin for the sake of the reserve.
+#[test]
+fn a_missing_reserve_on_a_failing_disk_is_no_reason_to_spin() {
+    let mut rig = Rig::new(Options::default());
+    let stream = rig.stream_with("s", &settings(None, OnFull::Block));
+    append(&rig, &stream, 500).unwrap();
+    rig.commit(&stream);
+    leave(&rig.disk, 0);
+    let consumer = rig.consumer(&stream, "c");
+    assert!(rig.core.room().space().holds_writes());
+    assert_eq!(drain(&rig, &stream, &consumer).len(), 1);
+    rig.ack(&consumer, 2);
+    rig.disk.plan(Fault::forever(On::Any, 1, sim_disk::errno::ENOSPC));
+    for _ in 0..100 {
+        rig.core.run_timers(rig.now.instant);
+        rig.core.commit_due(rig.now);
+        let _ = rig.core.tick_if_due(rig.now);
+        let due = rig.core.next_due(rig.now.instant).unwrap();
+        assert!(due > rig.now.instant, "after a failure it waits");
+        let wait = due.saturating_since(rig.now.instant);
+        rig.pass(wait);
+    }
+    rig.disk.clear_faults();
+    rig.disk.set_capacity(None);
+    for _ in 0..5 {
+        rig.pass(Duration::from_secs(5));
+        rig.core.tick_if_due(rig.now).unwrap();
+    }
+    assert!(!rig.core.room().space().holds_writes());
+    assert_eq!(consumer.saved(), Seq::new(2));
+}
