@@ -18,7 +18,7 @@ fn bench(on_full: &str, rest: &str) -> (Bench, String) {
 }
 
 fn stat(bench: &Bench) -> serde_json::Value {
-    serde_json::from_slice(&bench.tool("stat", &["--json"]).stdout).unwrap()
+    serde_json::from_slice(&bench.tool("stat", &["--json"]).stdout).expect("JSON")
 }
 
 #[test]

@@ -12,7 +12,9 @@ use offsets::journal::Generation;
 use wal_store::QUARANTINE_DIR;
 
 use crate::clock::locked;
+use crate::meta::META;
 
+use super::reserve::RESERVE;
 use super::{Core, Ledger};
 
 /// The journals' files when it was looked up last.
@@ -41,23 +43,27 @@ impl Core {
     }
 }
 
-/// Bytes of the regular files in the queue's directory and in quarantine.
+/// Bytes of the queue's own files beside the streams, and of those in quarantine. What else lies there is not the queue's.
 pub(crate) fn other_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
-    Ok(files_bytes(disk, Path::new(""))?.saturating_add(quarantine_bytes(disk)?))
+    let own = |name: &str| {
+        [META, RESERVE].contains(&name)
+            || ["catalog-", "cursors-"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    Ok(files_bytes(disk, Path::new(""), &own)?.saturating_add(quarantine_bytes(disk)?))
 }
 
 /// Bytes of the files in quarantine.
 pub(crate) fn quarantine_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
-    match files_bytes(disk, Path::new(QUARANTINE_DIR)) {
+    match files_bytes(disk, Path::new(QUARANTINE_DIR), &|_| true) {
         Err(error) if error.class() == ErrorClass::NotFound => Ok(0),
         bytes => bytes,
     }
 }
 
-fn files_bytes(disk: &dyn Disk, dir: &Path) -> Result<u64, DiskError> {
+fn files_bytes(disk: &dyn Disk, dir: &Path, counts: &dyn Fn(&str) -> bool) -> Result<u64, DiskError> {
     let mut paths = Vec::new();
     disk.list(dir, &mut |entry: DirEntry<'_>| {
-        if entry.kind == EntryKind::File {
+        if entry.kind == EntryKind::File && entry.name.to_str().is_some_and(counts) {
             paths.push(dir.join(entry.name));
         }
         ControlFlow::Continue(())
