@@ -69,7 +69,7 @@ impl Core {
             queue,
             hub: Arc::new(Hub::new(cache, signals)),
             ages: Ages::new(now.instant, offsets.open_time()),
-            reserve: Reserve::new(Arc::clone(&disk), options.reserve_bytes, now.instant),
+            reserve: Reserve::find(Arc::clone(&disk), options.reserve_bytes, now.instant),
             usage: super::usage::Usage::default(),
             ledger: Mutex::new(Ledger { catalog, offsets, last_tick: None, failures: 0 }),
             streams: RwLock::new(Streams::default()),

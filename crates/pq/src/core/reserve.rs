@@ -48,8 +48,13 @@ enum State {
 }
 
 impl Reserve {
-    pub(super) fn new(disk: Arc<dyn Disk>, bytes: u64, now: Instant) -> Self {
-        Self { disk, bytes, state: Mutex::new(if bytes == 0 { State::Kept } else { State::Missing(now) }) }
+    /// As the last run left it: it may be needed before anything else is done.
+    pub(super) fn find(disk: Arc<dyn Disk>, bytes: u64, now: Instant) -> Self {
+        let is_kept = bytes == 0
+            || disk
+                .stat(Path::new(RESERVE))
+                .is_ok_and(|stat| stat.kind == EntryKind::File && stat.len == bytes);
+        Self { disk, bytes, state: Mutex::new(if is_kept { State::Kept } else { State::Missing(now) }) }
     }
 
     /// When it is to be made again.
@@ -90,7 +95,7 @@ impl Reserve {
         if *state == State::Kept {
             return Ok(());
         }
-        let made = self.find_or_create();
+        let made = self.create();
         *state = match &made {
             Ok(()) => State::Kept,
             Err(error) if error.class() == ErrorClass::NoSpace => State::Missing(now.saturating_add(RETRY)),
@@ -99,10 +104,9 @@ impl Reserve {
         made
     }
 
-    fn find_or_create(&self) -> Result<(), DiskError> {
+    fn create(&self) -> Result<(), DiskError> {
         let path = Path::new(RESERVE);
         match self.disk.stat(path) {
-            Ok(stat) if stat.kind == EntryKind::File && stat.len == self.bytes => return Ok(()),
             // Of another size, or what a crash left of it.
             Ok(_) => self.disk.remove_file(path)?,
             Err(error) if error.class() == ErrorClass::NotFound => {}

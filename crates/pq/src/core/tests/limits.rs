@@ -512,3 +512,32 @@ fn a_missing_reserve_on_a_failing_disk_is_no_reason_to_spin() {
     assert!(!rig.core.room().space().holds_writes());
     assert_eq!(consumer.saved(), Seq::new(2));
 }
+
+// S35, S36: on XFS not even a file can be created on a full disk: the first save of a run takes the reserve, at open already.
+#[test]
+fn the_first_save_of_a_run_may_take_the_reserve() {
+    for clean in [true, false] {
+        let rig = Rig::new(Options::default());
+        let stream = rig.stream_with("s", &settings(None, OnFull::Block));
+        append(&rig, &stream, 500).unwrap();
+        stream.log.rotate(rig.now).unwrap();
+        let consumer = rig.consumer(&stream, "c");
+        drop((stream, consumer));
+        let disk = if clean {
+            let now = rig.now;
+            rig.core.close(|| now).unwrap();
+            rig.disk
+        } else {
+            rig.disk.kill()
+        };
+        disk.plan(Fault::once(On::Op(disk::Op::Create), 1, sim_disk::errno::ENOSPC));
+        let rig = Rig::on(disk, Options::default(), 2);
+        let stream = rig.stream("s");
+        let consumer = rig.consumer(&stream, "c");
+        assert_eq!(drain(&rig, &stream, &consumer), [Given::Record(1)]);
+        rig.ack(&consumer, 2);
+        assert_eq!(rig.core.tick(rig.now).unwrap().retired_count, 1, "clean {clean}");
+        assert!(!rig.core.room().space().holds_writes());
+        assert!(rig.disk.files().iter().any(|path| path.ends_with("reserve")), "made again");
+    }
+}
