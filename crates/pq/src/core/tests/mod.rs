@@ -6,6 +6,7 @@ mod aging;
 mod crash;
 mod limited_model;
 mod limits;
+mod faults;
 mod model;
 mod rig;
 mod timing;
