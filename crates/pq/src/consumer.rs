@@ -150,7 +150,7 @@ impl Consumer {
     /// late, it changes nothing.
     ///
     /// # Errors
-    /// The cursor is unchanged.
+    /// The cursor is unchanged; [`AckError::Closed`] behind [`crate::Queue::close`].
     pub fn ack(&self, delivery: &Delivery) -> Result<Acked, AckError> {
         let seek = self.state.seek_of(delivery)?;
         self.shell().core.ack(&self.state, delivery.next(), Some(seek), delivery.next_hint(), None)?;

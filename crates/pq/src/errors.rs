@@ -241,6 +241,9 @@ pub enum AckError {
     /// The consumer was removed or its stream deleted.
     #[error("the consumer was removed")]
     Removed,
+    /// The queue is closed: no cursor is saved by this handle any more.
+    #[error("the queue is closed")]
+    Closed,
 }
 
 /// Cursors could not be saved. They stay acknowledged in memory and are saved with the next success.

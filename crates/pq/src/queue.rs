@@ -174,6 +174,7 @@ impl Queue {
 
     /// Commits what is open, parks readers after their current delivery, saves cursors, writes the clean-stop record. Blocks until
     /// `deadline`, or a second longer if sinks used it up and the disk has not answered yet. Afterwards nothing is taken, delivered or saved by any handle.
+    /// A second close, of any handle, changes nothing: it waits for the first and answers the same.
     ///
     /// # Errors
     /// What was left undone; nothing durable is lost by it.

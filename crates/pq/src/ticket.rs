@@ -33,10 +33,10 @@ impl Ticket {
         self.inner.seq()
     }
 
-    /// Seqs of all its records.
+    /// Seqs of all its records: from the first up to, and not with, the end.
     #[must_use]
-    pub fn seqs(&self) -> Range<u64> {
-        self.inner.seq().get()..self.inner.end().get()
+    pub fn seqs(&self) -> Range<Seq> {
+        self.inner.seq()..self.inner.end()
     }
 
     /// Blocks until the level is reached; commits inline if nobody else does. Not for async code: await the ticket there.

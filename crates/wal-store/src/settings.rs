@@ -24,8 +24,11 @@ pub enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncSetting {
     /// Only what is asked for, at rotation, and so that no more than `unsynced_bytes_max` is ever unsynced.
+    ///
+    /// Rotation syncs at every setting, since the next segment names the end of this one: so this setting is no less safe than
+    /// [`SyncSetting::OnRotate`], and no faster.
     Never,
-    /// As [`SyncSetting::Never`], said plainly: once a segment.
+    /// Syncs just when [`SyncSetting::Never`] does; a name for those who count on the sync at rotation rather than put up with it.
     OnRotate,
     /// With the first commit after this long since the last sync.
     Every(Duration),

@@ -38,19 +38,18 @@ fn append_stdin(args: &Append, queue: &Queue) -> Result<(), Failure> {
 /// Waits until the records are durable, then says so. Nobody reading the seqs is no reason to stop appending.
 fn confirm(args: &Append, ticket: Ticket) -> Result<(), Failure> {
     let seqs = ticket.seqs();
+    let count = seqs.start.distance_to(seqs.end);
+    let (first, last) = (seqs.start.get(), seqs.end.get().saturating_sub(1));
     ticket.wait().map_err(|error| {
         Failure::wrong(format!(
-            "{}: stream `{}`: records {} to {} are not known to be durable: {error}",
+            "{}: stream `{}`: records {first} to {last} are not known to be durable: {error}",
             args.dir.display(),
             args.stream,
-            seqs.start,
-            seqs.end.saturating_sub(1)
         ))
         .help("`pq read` shows what the stream holds; append the rest again")
     })?;
-    let (first, last) = (seqs.start, seqs.end.saturating_sub(1));
     let line = match (args.json, first == last) {
-        (true, _) => format!("{{\"first\":{first},\"last\":{last},\"count\":{}}}\n", seqs.end - first),
+        (true, _) => format!("{{\"first\":{first},\"last\":{last},\"count\":{count}}}\n"),
         (false, true) => format!("{first}\n"),
         (false, false) => format!("{first}-{last}\n"),
     };

@@ -155,6 +155,9 @@ impl Core {
         hint: Option<wal_store::Position>,
         note: Option<&[u8]>,
     ) -> Result<super::AckDone, crate::AckError> {
+        if self.phase() == Phase::Closed {
+            return Err(crate::AckError::Closed);
+        }
         let done = consumer.ack(to, seek, hint, note)?;
         if done != super::AckDone::Nothing {
             self.hub.moved();

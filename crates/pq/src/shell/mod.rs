@@ -18,7 +18,7 @@ mod threads;
 #[cfg(feature = "tokio")]
 mod worker;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ pub(crate) struct Shell {
     pub(crate) pool: Pool,
     threads: Mutex<threads::Threads>,
     pub(crate) counted: Arc<Counted>,
-    closed: AtomicBool,
+    /// How the first close ended; held while it is on, so that a second one waits and answers the same.
+    ended: Mutex<Option<Result<CloseReport, CloseError>>>,
 }
 
 /// What the shell counts.
@@ -77,7 +78,7 @@ impl Shell {
             readers,
             threads: Mutex::new(threads),
             counted,
-            closed: AtomicBool::new(false),
+            ended: Mutex::new(None),
         }))
     }
 
@@ -106,14 +107,21 @@ impl Shell {
         }
     }
 
-    /// Parks the readers, commits, saves, records the clean stop, ends the threads.
+    /// Parks the readers, commits, saves, records the clean stop, ends the threads; a second time it answers what the first did.
     ///
     /// # Errors
     /// What was left undone, and why.
     pub(crate) fn close(&self, deadline: Duration) -> Result<CloseReport, CloseError> {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return Ok(CloseReport::default());
+        let mut ended = locked(&self.ended);
+        if let Some(ended) = &*ended {
+            return ended.clone();
         }
+        let result = self.close_once(deadline);
+        *ended = Some(result.clone());
+        result
+    }
+
+    fn close_once(&self, deadline: Duration) -> Result<CloseReport, CloseError> {
         let until = self.clock.now().saturating_add(deadline);
         self.core.begin_close();
         let mut left = self.park(until);
@@ -184,9 +192,8 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        if !self.closed.load(Ordering::Acquire)
-            && let Err(error) = self.close(DROP_DEADLINE)
-        {
+        let is_open = locked(&self.ended).is_none();
+        if is_open && let Err(error) = self.close(DROP_DEADLINE) {
             tracing::warn!(%error, "the last handle of a queue was dropped without close");
         }
     }

@@ -181,7 +181,7 @@ fn a_batch_has_marks_slices_and_a_tag() {
     let records = [Record::from_slices(&slices).with_marks(marks), Record::new(b"")];
     let tag = Tag::new(b"file", b"42").unwrap();
     let ticket = stream.append_batch(&records, Some(tag)).unwrap();
-    assert_eq!(ticket.seqs(), 1..3);
+    assert_eq!(ticket.seqs(), Seq::new(1)..Seq::new(3));
     ticket.wait().unwrap();
     assert_eq!(stream.last_tags()[0].value, b"42");
     let queue = Queue::open_on(std::sync::Arc::new(disk.kill()), Options::default()).unwrap();
@@ -284,14 +284,16 @@ fn nothing_is_saved_or_unlinked_once_the_queue_is_closed() {
     stream.rotate().unwrap();
     let mut consumer = stream.consumer("c").unwrap();
     let delivery = consumer.next_timeout(DEADLINE).unwrap().unwrap();
+    stream.append_durable("two").unwrap();
+    let in_time = consumer.ack_to(Seq::FIRST).unwrap();
     assert!(queue.close(DEADLINE).unwrap().clean);
     let next = Queue::open_on(Arc::new(disk.clone()), Options::default()).unwrap();
     assert!(next.recovery().clean);
-    let late = consumer.ack(&delivery).unwrap();
-    assert!(matches!(late.wait(), Err(pq::SaveError::Closed)));
+    assert_eq!(consumer.ack(&delivery).unwrap_err(), pq::AckError::Closed);
+    in_time.wait().unwrap();
     assert!(matches!(queue.save_cursors(), Err(pq::SaveError::Closed)));
     drop((consumer, stream, queue));
-    assert_eq!(take(&mut next.stream("s").unwrap().consumer("c").unwrap(), 1), ["one"]);
+    assert_eq!(take(&mut next.stream("s").unwrap().consumer("c").unwrap(), 2), ["one", "two"]);
 }
 
 #[test]
@@ -304,4 +306,22 @@ fn an_open_says_where_less_is_promised() {
     assert!(notice.is_none_or(|notice| notes[0].ends_with(&notice.to_string())), "{notes:?}");
     let (_, queue) = simulated();
     assert!(queue.recovery().notes.is_empty());
+}
+
+#[test]
+fn an_acknowledgement_behind_close_is_refused_by_name_and_a_second_close_answers_as_the_first() {
+    let (disk, queue) = simulated();
+    let stream = queue.stream("s").unwrap();
+    let mut consumer = stream.consumer("c").unwrap();
+    stream.append_durable("one").unwrap();
+    let delivery = consumer.next_blocking().unwrap().unwrap();
+    let other = queue.clone();
+    let first = queue.close(crate::DEADLINE).unwrap();
+    assert!(first.clean);
+    assert_eq!(consumer.ack(&delivery).unwrap_err(), pq::AckError::Closed);
+    assert_eq!(consumer.ack_to(delivery.next()).unwrap_err(), pq::AckError::Closed);
+    let calls = disk.call_count();
+    let second = other.close(crate::DEADLINE).unwrap();
+    assert_eq!((second.clean, second.committed_count), (first.clean, first.committed_count));
+    assert_eq!(disk.call_count(), calls);
 }
