@@ -34,3 +34,30 @@ fn killed_at_any_time_the_output_is_the_input_once() {
     let verify = bench.tool("verify", &[]);
     assert!(verify.status.success(), "{verify:?}");
 }
+
+// S51: a stop that is asked for while the queue recovers is a clean stop, and costs nothing.
+#[test]
+fn a_stop_during_recovery_ends_it_in_order() {
+    let bench = Bench::new();
+    bench.write("in/a.log", awkward());
+    let files = "[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"{stem}\"\nfollow = true\n";
+    let sink = "[[sink.file]]\npath = \"out/{stream}.log\"\n";
+    bench.config(&format!("segment_bytes_max = \"16KiB\"\nbatch_bytes_max = \"4KiB\"\n{files}{sink}"));
+    let running = bench.start();
+    until("progress", || !bench.read("out/a.log").is_empty());
+    running.signal("-KILL");
+    running.end();
+    for _ in 0..3 {
+        // Opening makes it again first: from then on it recovers.
+        std::fs::remove_file(bench.path("q/LOCK")).unwrap();
+        let running = bench.start();
+        while !bench.path("q/LOCK").exists() {
+            std::thread::yield_now();
+        }
+        running.stop();
+    }
+    bench.append("in/a.log", b"\n");
+    bench.config(&format!("{}{sink}", files.replace("follow = true\n", "")));
+    bench.run().success();
+    assert_eq!(bench.read("out/a.log"), [awkward(), b"\n".to_vec()].concat());
+}

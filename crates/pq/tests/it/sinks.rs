@@ -226,3 +226,48 @@ fn a_stuck_sink_does_not_hold_close() {
     let stream = queue.stream("s").unwrap();
     assert_eq!(crate::take(&mut stream.consumer("c").unwrap(), 3).len(), 3);
 }
+
+// S51: a stop while every sink is in its back-off waits for none of them.
+#[test]
+fn a_stop_does_not_wait_for_a_back_off() {
+    let day = Duration::from_secs(86_400);
+    let (disk, queue) = open(Options { backoff_first: day, backoff_max: day, ..Options::default() });
+    let stream = append(&queue, "s", 3);
+    let (sink, arrived) = Scripted::new([Answer::Retry]);
+    let attached = queue.attach(&stream, "c", sink, SinkSettings::default()).unwrap();
+    while attached.stats().failures_count == 0 {
+        std::thread::yield_now();
+    }
+    assert!(queue.close(DEADLINE).unwrap().clean);
+    assert!(arrived.lock().unwrap().is_empty());
+    drop((attached, stream, queue));
+    let queue = Queue::open_on(Arc::new(disk), fast()).unwrap();
+    assert_eq!(crate::take(&mut queue.stream("s").unwrap().consumer("c").unwrap(), 3).len(), 3);
+}
+
+// S32: a record that is damaged under a live reader: it moves on, stays quiet afterwards, and can be stopped.
+#[test]
+fn a_live_reader_moves_on_over_damage_and_is_quiet_afterwards() {
+    let (disk, queue) = open(Options { turn_bytes_max: 1, ..fast() });
+    let stream = queue.stream("s").unwrap();
+    for n in 0..10 {
+        stream.append_durable(format!("record {n}").repeat(20)).unwrap();
+    }
+    let segment = disk.files().into_iter().find(|path| path.extension().is_some_and(|e| e == "seg")).unwrap();
+    let bytes = disk.read(&segment);
+    let at = bytes.windows(8).position(|window| window == b"record 4").unwrap();
+    disk.corrupt(&segment, at as u64, 1);
+    let (sink, arrived) = Scripted::new([]);
+    let attached = queue.attach(&stream, "c", sink, SinkSettings::default()).unwrap();
+    assert!(attached.wait_drained(DEADLINE));
+    let expected: Vec<u64> = (1..=10).filter(|seq| *seq != 5).collect();
+    assert_eq!(*arrived.lock().unwrap(), expected);
+    let turns = queue.stats().turns_count;
+    let (other, quiet) = (queue.stream("other").unwrap(), queue.stats().turns_count);
+    for n in 0..5 {
+        other.append_durable(n.to_string()).unwrap();
+    }
+    assert!(queue.stats().turns_count <= quiet.max(turns) + 1, "a caught-up reader takes no turns");
+    assert_eq!(attached.stats().failures_count, 0);
+    assert!(queue.close(DEADLINE).unwrap().clean);
+}

@@ -78,6 +78,36 @@ fn a_close_that_cannot_commit_says_so() {
     assert_eq!(take(&mut queue.stream("s").unwrap().consumer("c").unwrap(), 1), ["one"]);
 }
 
+// S07: the sync of the last commit fails for good: an error, no segment is gone, no cursor was moved.
+#[test]
+fn a_close_whose_sync_fails_unlinks_nothing_and_moves_no_cursor() {
+    let disk = sim_disk::SimDisk::new();
+    let hour = std::time::Duration::from_secs(3600);
+    let options = Options { cursor_interval: hour, ..Options::default() };
+    let queue = Queue::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
+    let stream = queue.stream("s").unwrap();
+    let mut consumer = stream.consumer("c").unwrap();
+    for n in 0..3 {
+        stream.append_durable(n.to_string()).unwrap();
+        stream.rotate().unwrap();
+    }
+    assert_eq!(take(&mut consumer, 3), ["0", "1", "2"]);
+    consumer.ack_to(pq::Seq::new(2)).unwrap().wait().unwrap();
+    let before = disk.files();
+    let _in_memory_only = consumer.ack_to(pq::Seq::new(4)).unwrap();
+    drop(stream.append("never durable").unwrap());
+    disk.plan(Fault::forever(On::Op(Op::SyncData), 1, sim_disk::errno::EIO));
+    queue.close(DEADLINE).unwrap_err();
+    drop((consumer, stream, queue));
+    let gone: Vec<_> = before.iter().filter(|path| !disk.files().contains(path)).collect();
+    assert!(gone.iter().all(|path| path.extension().is_none_or(|extension| extension != "seg")), "{gone:?}");
+    let disk = disk.power_cut(&sim_disk::Survival::Nothing);
+    let queue = Queue::open_on(Arc::new(disk), options).unwrap();
+    let mut consumer = queue.stream("s").unwrap().consumer("c").unwrap();
+    assert_eq!(consumer.cursor(), pq::Seq::new(2));
+    assert_eq!(take(&mut consumer, 2), ["1", "2"]);
+}
+
 // F31, S51: a device that hangs holds the caller of close no longer than its deadline.
 #[test]
 fn a_close_over_a_hanging_device_ends_at_its_deadline() {
