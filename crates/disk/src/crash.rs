@@ -16,9 +16,13 @@
 //! A link or rename goes by its target. `middle` is for writes only; elsewhere it is refused.
 //!
 //! It is the kernel that kills: nothing is flushed, no destructor runs, the page cache survives.
+//!
+//! `PQ_CRASH_CENSUS=FILE` appends the name of each such call to a file, in order: whoever kills at every point learns there which
+//! there are, and how often a run comes by.
 
 use std::fmt;
-use std::io::IoSlice;
+use std::fs::OpenOptions;
+use std::io::{IoSlice, Write as _};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -35,6 +39,9 @@ use crate::{
 
 /// The environment variable that names the crash points.
 pub const CRASH_VARIABLE: &str = "PQ_CRASH";
+
+/// The environment variable that names the file for the names of all calls met.
+pub const CENSUS_VARIABLE: &str = "PQ_CRASH_CENSUS";
 
 /// When in a call the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +105,7 @@ pub struct KillAt {
 #[derive(Debug)]
 struct Plan {
     points: Vec<CrashPoint>,
+    census: Option<std::fs::File>,
     die: fn(),
 }
 
@@ -105,19 +113,28 @@ impl KillAt {
     /// Wraps a disk.
     #[must_use]
     pub fn new(inner: Arc<dyn Disk>, points: Vec<CrashPoint>) -> Self {
-        Self { inner, plan: Arc::new(Plan { points, die }) }
+        Self { inner, plan: Arc::new(Plan { points, census: None, die }) }
     }
 
-    /// Wraps a disk if [`CRASH_VARIABLE`] is set and not empty; else gives it back as it is.
+    /// Wraps a disk if [`CRASH_VARIABLE`] or [`CENSUS_VARIABLE`] is set and not empty; else gives it back as it is.
     ///
     /// # Errors
-    /// If the variable cannot be understood.
+    /// If the points cannot be understood, or the census file cannot be opened.
     pub fn from_env(inner: Arc<dyn Disk>) -> Result<Arc<dyn Disk>, BadCrashPoint> {
-        let Some(text) = std::env::var_os(CRASH_VARIABLE).filter(|text| !text.is_empty()) else {
+        let set = |name| std::env::var_os(name).filter(|text| !text.is_empty());
+        let (points, census) = (set(CRASH_VARIABLE), set(CENSUS_VARIABLE));
+        if points.is_none() && census.is_none() {
             return Ok(inner);
+        }
+        let points = points.map_or(Ok(Vec::new()), |text| parse_crash_points(&text.to_string_lossy()))?;
+        let open = |path: &_| OpenOptions::new().create(true).append(true).open(path);
+        let census = match &census {
+            Some(path) => {
+                Some(open(path).map_err(|_| BadCrashPoint { text: path.to_string_lossy().into_owned() })?)
+            }
+            None => None,
         };
-        let points = parse_crash_points(&text.to_string_lossy())?;
-        Ok(Arc::new(Self::new(inner, points)))
+        Ok(Arc::new(Self { inner, plan: Arc::new(Plan { points, census, die }) }))
     }
 
     fn run<T>(&self, name: &dyn fmt::Display, call: impl FnOnce() -> T) -> T {
@@ -272,6 +289,10 @@ impl Plan {
     /// Counts a call; the moment if one of the points is reached.
     fn meet(&self, name: &dyn fmt::Display) -> Option<CrashMoment> {
         let name = name.to_string();
+        if let Some(mut census) = self.census.as_ref() {
+            // One write a line: what was met before a kill is there.
+            let _ = census.write_all(format!("{name}\n").as_bytes());
+        }
         let mut met = None;
         for point in self.points.iter().filter(|point| point.name == name) {
             let seen = point.seen_count.fetch_add(1, Ordering::Relaxed) + 1;

@@ -54,7 +54,9 @@ pub use api::{Disk, File, Lock};
 pub use budget::{FdBudget, FdLimit, Permit};
 pub use cache::{FileCache, Held};
 #[cfg(any(test, feature = "crash-points"))]
-pub use crash::{BadCrashPoint, CRASH_VARIABLE, CrashMoment, CrashPoint, KillAt, parse_crash_points};
+pub use crash::{
+    BadCrashPoint, CENSUS_VARIABLE, CRASH_VARIABLE, CrashMoment, CrashPoint, KillAt, parse_crash_points,
+};
 pub use error::{DiskError, ErrorClass, Op};
 pub use file_system::{FileSystem, Notice};
 pub use os::OsDisk;

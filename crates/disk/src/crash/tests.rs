@@ -13,7 +13,8 @@ fn dying(text: &str) -> (TempDir, KillAt) {
     let dir = TempDir::new().unwrap();
     let inner: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.path()).unwrap());
     // Death is a panic here; that a signal ends a process is the kernel's to test.
-    let plan = Plan { points: parse_crash_points(text).unwrap(), die: || panic!("killed") };
+    let points = parse_crash_points(text).unwrap();
+    let plan = Plan { points, census: None, die: || panic!("killed") };
     (dir, KillAt { inner, plan: Arc::new(plan) })
 }
 
@@ -102,4 +103,21 @@ fn the_signal_ends_the_process_at_the_point() {
         assert_eq!(std::fs::read(dir.path().join("1.seg")).unwrap().len(), len, "{point}");
         assert_eq!(dir.path().join("done").exists(), point.is_empty());
     }
+}
+
+#[test]
+fn the_census_names_every_call_that_changes_the_disk() {
+    let dir = TempDir::new().unwrap();
+    let census = dir.path().join("census");
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::tests::child_of_the_next_test"])
+        .env(CHILD_VARIABLE, dir.path())
+        .env(CRASH_VARIABLE, "commit.batch:before:2")
+        .env(CENSUS_VARIABLE, &census)
+        .output()
+        .unwrap()
+        .status;
+    assert!(!status.success(), "{status}");
+    let met = std::fs::read_to_string(census).unwrap();
+    assert_eq!(met, "create.seg\nwrite.seg\ncommit.batch\nwrite.seg\ncommit.batch\n");
 }
