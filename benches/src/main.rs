@@ -6,8 +6,10 @@
 mod definitions;
 mod floor;
 mod harness;
+mod life;
 mod load;
 mod ours;
+mod peer;
 mod raw;
 mod reference;
 mod workload;
@@ -46,12 +48,18 @@ struct Arguments {
 enum Task {
     /// One workload, to be watched from outside.
     Workload(workload::Arguments),
+    /// A queue's whole life, to be killed anywhere.
+    Life(life::Arguments),
+    /// One crate that claims persistence: append numbered records, or read them back.
+    Peer(peer::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match &arguments.task {
         Some(Task::Workload(workload)) => workload::run(workload),
+        Some(Task::Life(life)) => return life::run(life),
+        Some(Task::Peer(peer)) => peer::run(peer),
         None => run(&arguments),
     };
     match outcome {
@@ -92,22 +100,20 @@ fn measure(arguments: &Arguments, load: &Load, place: &std::path::Path, kind: &s
         load::PAYLOAD_BYTES,
         load.rounds
     );
+    let wanted = |benchmark: &harness::Benchmark| benchmark.name.contains(&arguments.only);
+    let benchmarks: Vec<_> = definitions::all(load, place).into_iter().filter(wanted).collect();
+    ensure!(!benchmarks.is_empty(), "no benchmark is named like {}", arguments.only);
     let mut missed = Vec::new();
     if !arguments.tiny {
         missed.extend(definitions::reference_beside_fio(place)?);
     }
     println!("{}", harness::head());
-    let mut count = 0;
-    for benchmark in definitions::all(load, place) {
-        if !benchmark.name.contains(&arguments.only) {
-            continue;
-        }
+    let count = benchmarks.len();
+    for benchmark in benchmarks {
         let row = harness::run(benchmark, load.rounds)?;
         println!("{}", row.text);
         missed.extend(row.missed);
-        count += 1;
     }
-    ensure!(count > 0, "no benchmark is named like {}", arguments.only);
     ensure!(arguments.tiny || missed.is_empty(), "{}", missed.join("; "));
     println!(
         "bench: {count} benchmarks, {} rounds{} OK",

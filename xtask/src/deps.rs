@@ -105,7 +105,19 @@ const ROWS: &[Row] = &[
     Row {
         name: "benches",
         ours: &["disk", "pq", "wal-format", "wal-store"],
-        others: &["anyhow", "bytes", "clap", "crc32c", "hdrhistogram", "rustix", "tokio"],
+        others: &[
+            "anyhow",
+            "bytes",
+            "clap",
+            "crc32c",
+            "hdrhistogram",
+            "okaywal",
+            "queue-file",
+            "rustix",
+            "tokio",
+            "walrus-rust",
+            "yaque",
+        ],
         bans: &[],
     },
 ];

@@ -6,6 +6,8 @@
 
 mod bench;
 mod ci;
+mod compare;
+mod coverage;
 mod deps;
 mod fds;
 mod flip;
@@ -14,6 +16,7 @@ mod idle;
 mod kill;
 mod pipeline;
 mod receiver;
+mod scenarios;
 mod shell;
 mod sim;
 mod syscalls;
@@ -39,6 +42,10 @@ enum Task {
     Ci,
     /// Random power cuts under simulation, or with --enumerate one at every call of every scenario.
     Crash(sim::Arguments),
+    /// pq beside published crates, under the same kills, power cuts and flipped bits.
+    Compare(compare::Arguments),
+    /// Line coverage of the crates that hold data, and the error arms that no test runs.
+    Coverage,
     /// Holds the dependency picture of ARCHITECTURE.md against the manifests.
     Deps,
     /// 1,000 streams under a limit of 64 open files.
@@ -51,6 +58,8 @@ enum Task {
     Idle,
     /// Kills `pq run` again and again, and compares what arrived.
     Kill(kill::Arguments),
+    /// Which test covers which line of docs/scenarios.md.
+    Scenarios,
     /// Counts system calls per MB and per record with strace.
     Syscalls,
     /// Holds the house rules that no lint knows against the sources.
@@ -62,12 +71,15 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Ci => ci::run(),
         Task::Crash(arguments) => sim::crash(&arguments),
+        Task::Compare(arguments) => compare::run(&arguments),
+        Task::Coverage => coverage::run(),
         Task::Deps => deps::run(),
         Task::Fds => fds::run(),
         Task::Flip(arguments) => flip::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Idle => idle::run(),
         Task::Kill(arguments) => kill::run(&arguments),
+        Task::Scenarios => scenarios::run(),
         Task::Syscalls => syscalls::run(),
         Task::Tidy => tidy::run(),
     };

@@ -23,6 +23,13 @@ pub(crate) fn build(package: &str, program: &str, crash_points: CrashPoints) -> 
     Ok(folder.join("release").join(program))
 }
 
+/// Builds a package's program for release with one of its features.
+pub(crate) fn build_with(package: &str, program: &str, feature: &str) -> Result<PathBuf> {
+    let line = format!("cargo build --release --quiet --package {package} --features {package}/{feature}");
+    must(&mut command(&line))?;
+    Ok(target_folder()?.join("release").join(program))
+}
+
 /// Whether a program can be told to kill itself at a named point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CrashPoints {
