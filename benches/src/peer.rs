@@ -2,8 +2,9 @@
 //! bits: append numbered records, each acknowledged before the next; read back what is there.
 //!
 //! ```text
-//!   peer NAME write DIR   ─▶ stdout: the number of each record, once the crate said it is safe
+//!   peer NAME write DIR   ─▶ stdout: `a 17` once the crate said that record 17 is safe
 //!   peer NAME read DIR    ─▶ stdout: `r 17` a record as it was put in, `w …` another, `g …` damage reported, `end`
+//!                            (other lines are what a crate prints by itself)
 //! ```
 //! A record's bytes follow from its number, so that any other payload is known as wrong. Each crate runs at the strongest setting
 //! its documentation names; feature `peers` compiles the others.
@@ -106,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let mut out = std::io::stdout().lock();
             for number in *first..first.saturating_add(*count) {
                 appender.append(&payload(number)).context("append")?;
-                writeln!(out, "{number}")?;
+                writeln!(out, "a {number}")?;
                 out.flush()?;
             }
             appender.close().context("close")

@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     /// Kills at every named point instead, once and twice in a row.
     #[arg(long, conflicts_with_all = ["rounds", "records"])]
     points: bool,
-    /// With --points: of the pairs of a kill and a second one in the restart, every n-th.
-    #[arg(long, default_value_t = 1, requires = "points")]
+    /// With --points: of the pairs of a kill and a second one elsewhere in the restart, every n-th; 1 for all.
+    #[arg(long, default_value_t = 10, requires = "points")]
     every: usize,
 }
 

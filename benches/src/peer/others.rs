@@ -212,7 +212,7 @@ fn read_yaque(dir: &Path, seen: &mut Seen) -> Result<()> {
             }
             Err(yaque::TryRecvError::QueueEmpty) => return Ok(()),
             Err(error) => {
-                seen.damage(&error);
+                seen.damage(&format!("{error:?}"));
                 return Ok(());
             }
         }

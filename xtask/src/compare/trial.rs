@@ -63,7 +63,8 @@ impl Peer {
 
     fn command(&self, verb: &str, dir: &Path) -> Result<Command> {
         let mut command = Command::new(&self.program);
-        command.args(["peer", self.name, verb]).arg(dir).env("WALRUS_DATA_DIR", dir).stdin(Stdio::null());
+        command.args(["peer", self.name, verb]).arg(dir).env("WALRUS_DATA_DIR", dir).env("WALRUS_QUIET", "1");
+        command.stdin(Stdio::null());
         command.stderr(fs::File::create(self.scratch.join(format!("{}.{verb}.stderr", self.name)))?);
         Ok(command)
     }
@@ -156,7 +157,9 @@ impl Writer {
             if self.said.read_line(&mut line)? == 0 || !line.ends_with('\n') {
                 break;
             }
-            self.acknowledged.push(line.trim().parse().context("not a number")?);
+            // Some crates print lines of their own.
+            let number = line.trim().strip_prefix("a ").and_then(|number| number.parse::<u64>().ok());
+            self.acknowledged.extend(number);
         }
         Ok(())
     }

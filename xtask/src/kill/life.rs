@@ -1,8 +1,8 @@
 //! Trials of `pq-bench life`: a queue's whole life, with what no configuration of `pq run` does. The program checks at every start
 //! what earlier starts wrote down as durable in a log beside the queue; here it is only started, killed and asked.
 //!
-//! Damaged: between the first kill and the restart a byte of each older segment is overwritten, so that recovery has losses to
-//! remember and files to link into quarantine, and can be killed there.
+//! Damaged: before each start that is to be killed the two oldest segments of each stream are overwritten and cut, so that recovery
+//! has losses to remember and files to link into quarantine, and can be killed there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -69,7 +69,7 @@ impl Trials {
         }
     }
 
-    /// Overwrites bytes in the header of the oldest segment of each stream, and in a record of the next.
+    /// Overwrites bytes in the header and in a record of the oldest segment of each stream, and cuts the next; the newest stays.
     fn damage(&self) -> Result<()> {
         if self.kind == Kind::Sound {
             return Ok(());
@@ -82,8 +82,13 @@ impl Trials {
                 .collect();
             segments.sort();
             segments.pop();
-            for (path, at) in segments.iter().zip([100, 4096 + 200]) {
-                overwrite(path, at)?;
+            if let Some(oldest) = segments.first() {
+                overwrite(oldest, 100)?;
+                overwrite(oldest, 4096 + 200)?;
+            }
+            if let Some(next) = segments.get(1) {
+                let file = fs::OpenOptions::new().write(true).open(next)?;
+                file.set_len(file.metadata()?.len().saturating_sub(1000))?;
             }
         }
         Ok(())
@@ -130,8 +135,15 @@ impl Program for Trials {
             self.start(None, None, &mut broken)?;
         }
         for point in points {
-            self.damage()?;
-            reached.push(self.start(Some(point), None, &mut broken)?);
+            // What is done to an older stream comes in a later life only.
+            let mut killed = false;
+            for _ in 0..2 {
+                if !killed {
+                    self.damage()?;
+                    killed = self.start(Some(point), None, &mut broken)?;
+                }
+            }
+            reached.push(killed);
         }
         let census = self.folder.join("census");
         self.start(None, Some(&census), &mut broken)?;
