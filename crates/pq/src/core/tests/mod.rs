@@ -4,9 +4,9 @@
 
 mod aging;
 mod crash;
+mod faults;
 mod limited_model;
 mod limits;
-mod faults;
 mod model;
 mod rig;
 mod timing;
