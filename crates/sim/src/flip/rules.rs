@@ -36,8 +36,8 @@ pub(crate) fn judge_segment(specimen: &Specimen, map: &SegmentMap, harm: Harm, s
         seen.wrong.push(format!("the stream does not run: {:?}", seen.found));
         return Cost::default();
     }
-    let cost = judge_losses(specimen, seen);
     let missing = missing(specimen, seen);
+    let cost = judge_losses(specimen, &missing, seen);
     match harm {
         Harm::Flip { bit } => {
             let expected: Vec<u64> = match map.part(bit / 8) {
@@ -76,8 +76,8 @@ pub(crate) fn judge_state(specimen: &Specimen, harm: Harm, seen: &mut Seen) -> C
             return Cost::default();
         }
     }
-    let mut cost = judge_losses(specimen, seen);
     let missing = missing(specimen, seen);
+    let mut cost = judge_losses(specimen, &missing, seen);
     if !missing.is_empty() {
         seen.wrong.push(format!("{missing:?} are lost"));
     }
@@ -105,12 +105,16 @@ pub(crate) fn judge_state(specimen: &Specimen, harm: Harm, seen: &mut Seen) -> C
 
 /// The seqs at or above the floor that were acknowledged and not delivered.
 fn missing(specimen: &Specimen, seen: &Seen) -> Vec<u64> {
-    (specimen.floor..specimen.end()).filter(|seq| seen.delivered.binary_search(seq).is_err()).collect()
+    let mut delivered = seen.delivered.iter().copied().peekable();
+    let mut is_missing = |seq: &u64| {
+        while delivered.next_if(|at| at < seq).is_some() {}
+        delivered.peek() != Some(seq)
+    };
+    (specimen.floor..specimen.end()).filter(|seq| is_missing(seq)).collect()
 }
 
 /// Compares what is lost with what is reported.
-fn judge_losses(specimen: &Specimen, seen: &mut Seen) -> Cost {
-    let missing = missing(specimen, seen);
+fn judge_losses(specimen: &Specimen, missing: &[u64], seen: &mut Seen) -> Cost {
     let is_reported = |seq: u64| seen.gaps.iter().any(|(from, to)| (*from..*to).contains(&seq));
     let unreported: Vec<u64> = missing.iter().copied().filter(|seq| !is_reported(*seq)).collect();
     let gapped = seen.gaps.iter().flat_map(|(from, to)| *from..(*to).min(specimen.end()));

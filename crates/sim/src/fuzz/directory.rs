@@ -108,7 +108,7 @@ struct Editor<'a> {
 impl Editor<'_> {
     fn edit(&mut self, bytes: &mut Bytes<'_>) {
         let files = self.disk.files();
-        let path = files.get(bytes.below(files.len())).cloned().unwrap_or_default();
+        let Some(path) = files.get(bytes.below(files.len())).cloned() else { return };
         match bytes.byte() % 12 {
             0 | 1 => self.flip(&path, bytes),
             2 => self.write(&path, bytes),
