@@ -70,6 +70,7 @@ pub(super) fn scan(expected: &JournalHeader, bytes: &[u8]) -> Scan {
             return Scan::of(FileOutcome::Version { found: flags });
         }
         Err(_) if header_is_one_bit_off(expected, head) => 1,
+        Err(_) if is_cut_short(expected, head) && is_zero(rest) => return Scan::of(FileOutcome::Incomplete),
         Err(_) => return Scan::of(FileOutcome::Damaged),
     };
     let mut writes = Writes::default();
@@ -86,6 +87,13 @@ fn header_is_one_bit_off(expected: &JournalHeader, head: &[u8]) -> bool {
     let sound = expected.encode();
     let differing: u32 = sound.iter().zip(head).map(|(a, b)| (a ^ b).count_ones()).sum();
     differing == 1
+}
+
+/// The front of the header and zeros: the write that makes the file failed in the middle of it.
+fn is_cut_short(expected: &JournalHeader, head: &[u8]) -> bool {
+    let sound = expected.encode();
+    let there = sound.iter().zip(head).take_while(|(a, b)| a == b).count();
+    is_zero(head.get(there..).unwrap_or_default())
 }
 
 /// Puts entries together to writes.

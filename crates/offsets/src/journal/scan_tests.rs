@@ -119,6 +119,15 @@ fn a_first_write_that_is_not_whole_makes_no_generation() {
     assert_eq!(scan(&HEADER, &[]).outcome, FileOutcome::Empty);
     assert_eq!(scan(&HEADER, &[0; 63]).outcome, FileOutcome::Prepared);
     assert_eq!(scan(&HEADER, &[0; 9000]).outcome, FileOutcome::Prepared);
+    for cut in 1..64 {
+        let mut short = vec![0; 9000];
+        short[..cut].copy_from_slice(&bytes[..cut]);
+        assert_eq!(
+            scan(&HEADER, &short).outcome,
+            FileOutcome::Incomplete,
+            "a write that failed after {cut} bytes"
+        );
+    }
     let mut headless = bytes;
     headless[..64].fill(0);
     assert_eq!(scan(&HEADER, &headless).outcome, FileOutcome::Incomplete);
