@@ -6,7 +6,9 @@ use std::path::Path;
 
 use disk::{Disk, Op};
 use sim_disk::{Fault, On, SimDisk, Survival, errno};
-use wal_format::{BatchFlags, Incarnation, Predecessor, SegmentId, Seq, StreamIdentity};
+use wal_format::{
+    BatchFlags, Incarnation, Predecessor, SEGMENT_HEADER_BYTES, SegmentId, Seq, StreamIdentity,
+};
 
 use super::*;
 use crate::build::{IDENTITY, Seen, Segment, context, dir, new_disk, payload, put_file, read_all};
@@ -82,6 +84,21 @@ fn an_empty_directory_is_a_fresh_stream_and_a_floor_is_kept_without_any_file() {
     assert_eq!((recovery.predecessor, recovery.gaps.len()), (None, 0));
     let (recovery, _) = recovered(&new_disk(), &evidence(40, 6, 40));
     assert_eq!((recovery.next_seq.get(), recovery.next_segment.get(), recovery.prev_seq), (40, 6, 39));
+}
+
+// S22: a stream that shows what is only written leaves seqs out after a crash, and the next crash tears the batch that would say so.
+#[test]
+fn seqs_left_out_in_front_of_a_torn_first_batch_are_not_lost() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let whole = Segment::new(2, one.next, Some(&one)).skip_to(100).batch(2);
+    for len in [SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + 30, whole.bytes.len() - 1] {
+        let mut two = Segment::new(2, 100, Some(&one)).batch(2).cut(len);
+        two.bytes[SEGMENT_HEADER_BYTES..].fill(0);
+        let disk = put(&[&one, &two]);
+        let (recovery, seen) = recovered(&disk, &none());
+        assert_eq!((recovery.next_seq.get(), gaps(&recovery)), (4, vec![]), "{len} bytes");
+        assert_eq!((seen.seqs(), seen.missing()), (vec![1, 2, 3], vec![]));
+    }
 }
 
 #[test]

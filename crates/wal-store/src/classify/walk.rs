@@ -119,7 +119,9 @@ impl Walk<'_> {
             }
         }
         let end = end_before(self.known, next, self.q);
-        if end > self.q {
+        let is_whole = at >= bounds.end && next.link.names(piece.link.id());
+        // All of it is there, so what lies in front of a successor whose first batch is torn was left out by its writer.
+        if end > self.q && (!is_whole || next.link.found.first_batch.is_some()) {
             // R11, or R4 without anything behind.
             self.row(if at >= bounds.end { Row::R11 } else { Row::R4 }, piece);
             self.gap(end);

@@ -49,6 +49,11 @@ impl Link {
         self.found.head.header().map(|header| header.first_seq)
     }
 
+    /// Whether its header names that one as its predecessor.
+    pub(crate) fn names(&self, id: SegmentId) -> bool {
+        self.predecessor().is_some_and(|named| named.id == id)
+    }
+
     fn predecessor(&self) -> Option<Predecessor> {
         self.found.head.header().and_then(|header| header.predecessor)
     }

@@ -197,7 +197,9 @@ fn pieces(
         }
         let is_linked = link.role == Role::Linked;
         let named = link.named_end.filter(|_| is_linked);
-        let runs = if named.is_some_and(|end| end <= link.found.len) {
+        // A successor whose first batch is torn does not say which seqs its writer left out: then this one is read.
+        let says_skips = pieces.last().is_none_or(|next| next.link.found.first_batch.is_some());
+        let runs = if says_skips && named.is_some_and(|end| end <= link.found.len) {
             None
         } else {
             let next = pieces.last().filter(|_| linked_above);
