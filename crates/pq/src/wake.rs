@@ -37,6 +37,11 @@ impl Cell {
         self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel)
     }
 
+    /// Writer: what stood at or above `end` is given up. Whoever is asleep stays so; who is not finds nothing there.
+    pub(crate) fn fall_back(&self, end: u64) {
+        self.readable.fetch_min(end, Ordering::AcqRel);
+    }
+
     /// Reader, under the cache's lock, about to sleep: the end it must compare with what it read.
     #[must_use]
     pub(crate) fn fall_asleep(&self) -> u64 {

@@ -19,7 +19,8 @@ pub struct Ends {
     pub readable: Seq,
 }
 
-/// The ends as they are shared. Invariant: `durable <= written <= appended`, each only grows.
+/// The ends as they are shared. Invariant: `durable <= written <= appended`, each only grows; `readable` too, but for what was only
+/// written and is given up.
 #[derive(Debug)]
 pub(crate) struct SharedEnds {
     appended: AtomicU64,
@@ -27,6 +28,8 @@ pub(crate) struct SharedEnds {
     durable: AtomicU64,
     readable: AtomicU64,
     want_durable: AtomicU64,
+    /// What was accepted below and is not durable was given up.
+    given_up: AtomicU64,
 }
 
 impl SharedEnds {
@@ -34,7 +37,7 @@ impl SharedEnds {
     pub(crate) fn new(end: Seq, next: Seq) -> Self {
         let at = || AtomicU64::new(end.get());
         let appended = AtomicU64::new(next.get());
-        Self { appended, written: at(), durable: at(), readable: at(), want_durable: at() }
+        Self { appended, written: at(), durable: at(), readable: at(), want_durable: at(), given_up: at() }
     }
 
     /// Read in the order that keeps the invariant visible while others publish.
@@ -64,14 +67,26 @@ impl SharedEnds {
 
     /// Publishes; says what became readable, if anything did.
     pub(crate) fn publish(&self, written: Seq, durable: Seq, level: ReadLevel) -> Option<Seq> {
-        let written = self.written.fetch_max(written.get(), Ordering::SeqCst).max(written.get());
+        self.written.fetch_max(written.get(), Ordering::SeqCst);
         self.durable.fetch_max(durable.get(), Ordering::SeqCst);
         let readable = match level {
             ReadLevel::Durable => durable.get(),
-            ReadLevel::Written => written,
+            // Not the highest ever: what was written beyond it may have been given up.
+            ReadLevel::Written => written.get(),
         };
         let before = self.readable.fetch_max(readable, Ordering::SeqCst);
         (readable > before).then_some(Seq::new(readable))
+    }
+
+    /// What is not durable below `end` was given up: what readers see falls back to what is durable.
+    pub(crate) fn give_up(&self, end: Seq) {
+        self.given_up.fetch_max(end.get(), Ordering::SeqCst);
+        self.readable.fetch_min(self.durable.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// Whether something was given up, and nothing behind it is durable yet.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst)
     }
 
     /// Somebody needs everything below `end` on the medium.

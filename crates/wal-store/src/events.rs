@@ -17,6 +17,9 @@ pub trait Events: Send + Sync {
     fn short_of_space(&self, _stream: StreamId) {}
     /// Records below `end` may be read now.
     fn readable(&self, stream: StreamId, end: Seq);
+    /// What readers saw at or above `end` was only written, and is given up: until `readable` is told again there is nothing there,
+    /// and then a gap.
+    fn given_up(&self, _stream: StreamId, _end: Seq) {}
     /// The segment that was open ends at `old_end`, for good; `new_open` is the one being or to be written.
     fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId);
 }

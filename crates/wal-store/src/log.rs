@@ -218,6 +218,11 @@ impl Log {
         *lock(&self.shared.durable_end)
     }
 
+    /// Whether records were given up, and nothing behind them is durable yet: the next run must read the medium, and leave seqs out.
+    pub fn has_given_up(&self) -> bool {
+        self.shared.ends.has_given_up()
+    }
+
     /// What was counted since open.
     pub fn counters(&self) -> Counters {
         self.shared.counters()

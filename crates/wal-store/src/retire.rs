@@ -62,7 +62,10 @@ impl Log {
     ///
     /// `below` is the least durable cursor, or where a trim ends. Make the floor durable before [`Log::retire`].
     pub fn plan_retire(&self, below: Seq) -> Option<RetirePoint> {
-        plan(&lock(&self.shared.segments), below)
+        let segments = lock(&self.shared.segments);
+        // Seqs behind it were shown and given up: the next run learns from it how far that may have gone.
+        let keep = segments.last().filter(|_| self.has_given_up()).map(|last| last.id);
+        plan(&segments, below, keep)
     }
 
     /// The floor that the stream moves to if the rotated segments are dropped whose records are all below `below`; `None`
@@ -128,8 +131,9 @@ fn next_kept(segments: &SegmentList, last_gone: SegmentId) -> Option<SegmentId> 
     first_kept.or_else(|| last_gone.checked_next())
 }
 
-fn plan(segments: &SegmentList, below: Seq) -> Option<RetirePoint> {
-    let gone = segments.iter().take_while(|s| s.end_seq <= below && s.state == SegmentState::Rotated);
+fn plan(segments: &SegmentList, below: Seq, keep: Option<SegmentId>) -> Option<RetirePoint> {
+    let rotated = segments.iter().take_while(|s| s.end_seq <= below && s.state == SegmentState::Rotated);
+    let gone = rotated.take_while(|s| keep != Some(s.id));
     let last = gone.last()?;
     let segment = next_kept(segments, last.id)?;
     Some(RetirePoint { seq: below, segment })

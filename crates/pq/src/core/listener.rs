@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use wal_format::{Instant, SegmentId, Seq, StreamId};
 use wal_store::Events;
 
-use crate::clock::locked;
 use crate::wake::Cell;
 
 use super::hub::{Hub, LaneJob};
@@ -129,7 +128,7 @@ impl Events for Listener {
     fn readable(&self, stream: StreamId, end: Seq) {
         self.hub.moved();
         if !self.moved.load(Ordering::Relaxed) && !self.moved.swap(true, Ordering::SeqCst) {
-            locked(&self.hub.changed).moved.insert(stream);
+            self.hub.ends_moved(stream);
         }
         if self.marked.load(Ordering::SeqCst) && self.marked.swap(false, Ordering::SeqCst) {
             self.hub.touch(stream);
@@ -144,6 +143,10 @@ impl Events for Listener {
         self.hub.touch(stream);
         // At once: somebody waits for it, or will.
         self.hub.saver.arm(self.hub.now());
+    }
+
+    fn given_up(&self, _stream: StreamId, end: Seq) {
+        self.cell.fall_back(end.get());
     }
 
     fn rotated(&self, stream: StreamId, old_end: Seq, new_open: SegmentId) {

@@ -22,7 +22,7 @@ use crate::SaveError;
 use crate::clock::locked;
 
 use super::consumer::Later;
-use super::hub::Changed;
+use super::hub::{Changed, Hub};
 use super::{ConsumerState, Core, Ledger, Phase, StreamState};
 
 /// Longest wait between two tries of a failed save.
@@ -165,7 +165,13 @@ impl Core {
             };
             let (entry, later) = consumer.to_save(stream.ends().durable);
             if later == Later::Yes && consumer.list_again() {
-                self.hub.cursor_moved(consumer);
+                if stream.log.has_given_up() {
+                    // Nothing below the cursor will ever become durable: it waits for the next record that does.
+                    stream.listener.end_seen();
+                    self.hub.cursor_waits(consumer);
+                } else {
+                    self.hub.cursor_moved(consumer);
+                }
             }
             plan.cursors.insert(consumer.key, entry.cursor);
             plan.moves.push((Arc::clone(consumer), entry));
@@ -246,6 +252,25 @@ impl Core {
         };
         stream.retired.fetch_add(count as u64, Ordering::Relaxed);
         count
+    }
+}
+
+impl Hub {
+    /// A cursor moved and cannot be saved before something else becomes durable: a tick that comes looks at it.
+    fn cursor_waits(&self, consumer: &Arc<ConsumerState>) {
+        locked(&self.changed).cursors.push(Arc::clone(consumer));
+    }
+
+    /// A stream's ends moved: the next save stores that, and comes soon if a cursor waits for it.
+    pub(super) fn ends_moved(&self, stream: StreamId) {
+        let waits = {
+            let mut changed = locked(&self.changed);
+            changed.moved.insert(stream);
+            !changed.cursors.is_empty()
+        };
+        if waits {
+            self.saver.request();
+        }
     }
 }
 

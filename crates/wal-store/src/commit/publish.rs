@@ -151,7 +151,7 @@ impl Committer {
         error: Option<&DiskError>,
         segment: Option<SegmentId>,
     ) -> Reply {
-        {
+        let end = {
             let mut tail = lock(&log.tail);
             tail.close_batch();
             self.in_flight.append(&mut tail.full);
@@ -159,7 +159,9 @@ impl Committer {
             if error.is_some() && tail.state == TailState::Running {
                 tail.state = TailState::Paused;
             }
-        }
+            tail.next
+        };
+        log.give_up(end);
         let mut room = 0;
         let mut range: Option<(Seq, Seq)> = None;
         let mut touched = !self.unsynced.is_empty();
@@ -247,6 +249,14 @@ impl Committer {
     /// What the last round gave up.
     pub(crate) fn gave_up(&self) -> Option<CommitError> {
         self.gave_up.clone()
+    }
+}
+
+impl Shared {
+    /// What is not durable below `end` was given up: readers see no further than what is durable, until more is published.
+    pub(super) fn give_up(&self, end: Seq) {
+        self.ends.give_up(end);
+        self.ctx.events.given_up(self.ctx.identity.stream, self.ends.readable());
     }
 }
 

@@ -19,6 +19,10 @@ impl Committer {
         let batches = verified(&log.ctx.identity, &bytes, from, first);
         let end = batches.last().map_or(first, |batch| batch.end);
         self.fail_unsynced(end, None, None);
+        let written = self.in_flight.front().map_or(log.ends.get().written, |batch| batch.first);
+        if end < written {
+            log.give_up(written);
+        }
         let metas = batches.iter().map(Batch::meta).collect();
         for batch in batches.into_iter().rev() {
             self.in_flight.push_front(batch);

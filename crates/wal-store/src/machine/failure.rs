@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 
 use disk::{DiskError, Op};
-use wal_format::{Instant, SegmentId, Seq};
+use wal_format::{Instant, SegmentId};
 
 use super::{Active, Closed, Doing, Machine, Meta, Probe, RoundEnd, SITE_PROBE, Step};
 
@@ -26,8 +26,6 @@ const DOUBLINGS_MAX: u32 = 6;
 pub(super) struct Poisoned {
     pub(super) id: SegmentId,
     pub(super) durable_offset: u64,
-    /// Its first seq if nothing in it is durable.
-    first: Seq,
     /// What is no longer in memory and not durable: this range.
     read_back: Option<(u64, u64)>,
 }
@@ -113,7 +111,8 @@ impl Machine {
         }
         let next = self.next_segment.unwrap_or(poisoned.id);
         let closed = match poisoned.durable_offset {
-            0 => Closed::Void { end: poisoned.first },
+            // Not its first seq: those in front of it may have been given up, or left out, and stand nowhere either.
+            0 => Closed::Void { end: self.durable.end },
             end_offset => Closed::Kept { end: self.durable.end, end_offset },
         };
         self.doing = Doing::Closing;
@@ -235,7 +234,6 @@ impl Machine {
         self.trouble.poisoned = Some(Poisoned {
             id: active.id,
             durable_offset: active.durable_offset,
-            first: active.first,
             read_back: unread.then_some((active.durable_offset, active.published_offset)),
         });
         Some(active)

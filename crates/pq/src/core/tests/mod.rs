@@ -5,6 +5,7 @@
 mod aging;
 mod crash;
 mod faults;
+mod given_up;
 mod limited_model;
 mod limits;
 mod model;
