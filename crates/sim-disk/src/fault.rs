@@ -109,6 +109,20 @@ impl Fault {
         Self { effect: Effect::Halt(moment), ..Self::times(on, k, 1, 0) }
     }
 
+    /// The same from its first call on, for ever.
+    #[must_use]
+    pub fn lasting(mut self) -> Self {
+        self.end = u64::MAX;
+        self
+    }
+
+    /// As if so many matching calls had been seen already.
+    #[must_use]
+    pub fn seen(mut self, calls: u64) -> Self {
+        self.seen_count = calls;
+        self
+    }
+
     /// A failing write has written this many bytes before it fails.
     #[must_use]
     pub fn after_bytes(mut self, bytes: u64) -> Self {
