@@ -93,7 +93,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "sim",
         ours: &["disk", "pq", "sim-disk", "wal-format", "wal-store"],
-        others: &["clap", "crc32c"],
+        others: &["clap", "crc32c", "proptest", "proptest-state-machine"],
         bans: &[],
     },
     Row {

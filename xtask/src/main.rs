@@ -14,6 +14,7 @@ mod flip;
 mod fuzz;
 mod idle;
 mod kill;
+mod mutants;
 mod pipeline;
 mod receiver;
 mod scenarios;
@@ -48,6 +49,8 @@ enum Task {
     Coverage,
     /// Holds the dependency picture of ARCHITECTURE.md against the manifests.
     Deps,
+    /// Every call fails in every way, and nothing accepted is lost or left behind.
+    Faults(sim::Faults),
     /// 1,000 streams under a limit of 64 open files.
     Fds,
     /// Every bit, truncation and zeroed block of a queue's files, one at a time.
@@ -60,6 +63,10 @@ enum Task {
     Kill(kill::Arguments),
     /// Which test covers which line of docs/scenarios.md.
     Scenarios,
+    /// The model test at full size: `--cases N --steps N --seed S`.
+    Model(sim::Arguments),
+    /// Plants bugs, one at a time, and holds the crash suite to finding each.
+    SyncMutants(mutants::Arguments),
     /// Counts system calls per MB and per record with strace.
     Syscalls,
     /// Holds the house rules that no lint knows against the sources.
@@ -74,12 +81,15 @@ fn main() -> ExitCode {
         Task::Compare(arguments) => compare::run(&arguments),
         Task::Coverage => coverage::run(),
         Task::Deps => deps::run(),
+        Task::Faults(arguments) => sim::faults(&arguments),
         Task::Fds => fds::run(),
         Task::Flip(arguments) => flip::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Idle => idle::run(),
         Task::Kill(arguments) => kill::run(&arguments),
         Task::Scenarios => scenarios::run(),
+        Task::Model(arguments) => sim::model(&arguments),
+        Task::SyncMutants(arguments) => mutants::run(&arguments),
         Task::Syscalls => syscalls::run(),
         Task::Tidy => tidy::run(),
     };

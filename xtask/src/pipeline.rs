@@ -37,7 +37,7 @@ pub(crate) enum CrashPoints {
     Absent,
 }
 
-fn target_folder() -> Result<PathBuf> {
+pub(crate) fn target_folder() -> Result<PathBuf> {
     #[derive(Deserialize)]
     struct Metadata {
         target_directory: PathBuf,

@@ -18,6 +18,32 @@ pub(crate) struct Arguments {
 pub(crate) fn crash(arguments: &Arguments) -> Result<()> {
     let (flags, rest): (Vec<_>, Vec<_>) = arguments.arguments.iter().partition(|word| *word == "--enumerate");
     let check = if flags.is_empty() { "crash" } else { "enumerate" };
+    start(check, &rest)
+}
+
+/// Runs the model test.
+pub(crate) fn model(arguments: &Arguments) -> Result<()> {
+    start("model", &arguments.arguments.iter().collect::<Vec<_>>())
+}
+
+/// Which faults.
+#[derive(Args)]
+pub(crate) struct Faults {
+    /// On the simulated disk: every call of every scenario, every error, once and from then on.
+    #[arg(long, required = true)]
+    simulated: bool,
+    /// As `pq-sim faults` takes them: `--only NAME`, `--threads T`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Makes every call fail in every way.
+pub(crate) fn faults(faults: &Faults) -> Result<()> {
+    anyhow::ensure!(faults.simulated, "only --simulated is known");
+    start("faults", &faults.arguments.iter().collect::<Vec<_>>())
+}
+
+fn start(check: &str, arguments: &[&String]) -> Result<()> {
     let program = build("sim", "pq-sim", CrashPoints::Absent)?;
-    must(std::process::Command::new(program).arg(check).args(rest))
+    must(std::process::Command::new(program).arg(check).args(arguments))
 }

@@ -20,18 +20,24 @@
 //!
 //! Whoever switches a rule off, or plans faults of its own, builds a [`Setup`] and calls [`World::step`] itself: see there.
 
+mod faults;
 mod flip;
 mod fuzz;
+mod model;
 mod operation;
 mod oracle;
 mod random;
 mod run;
 mod setup;
 mod violation;
+mod witness;
 mod world;
 
+pub use disk::SyncSite;
+pub use faults::{Case, Failure, Lasting, Scenario, Tally, run_case, run_creation, run_scenario, scenarios};
 pub use flip::flip;
 pub use fuzz::{fuzz_directory, fuzz_journals, fuzz_operations, fuzz_segment};
+pub use model::{Reference, Size, StreamModel, Tried, run as run_model};
 pub use operation::{
     Crash, How, Interrupt, Limit, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose,
 };
@@ -42,4 +48,5 @@ pub use random::{Bytes, Draw, Random, mix};
 pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, setup_of};
 pub use setup::{Setup, Wrap, kinds_of_streams, options};
 pub use violation::{Checked, Kind, Violation};
+pub use witness::run as run_witnesses;
 pub use world::{Counts, World};

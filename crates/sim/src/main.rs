@@ -2,6 +2,9 @@
 //! prints the seeds it used.
 
 mod crash;
+mod each_call_fails;
+mod hunt;
+mod model_test;
 
 use std::process::ExitCode;
 
@@ -25,12 +28,21 @@ enum Check {
         #[arg(long, default_value_t = 1)]
         every: u64,
     },
+    /// Every call of every scenario fails in every way.
+    Faults(each_call_fails::Arguments),
+    /// The first seed that finds something.
+    Hunt(hunt::Arguments),
+    /// The model test at any size.
+    Model(model_test::Arguments),
 }
 
 fn main() -> ExitCode {
     let passed = match Arguments::parse().check {
         Check::Crash(arguments) => crash::run(&arguments),
         Check::Flip { every } => sim::flip(every),
+        Check::Faults(arguments) => each_call_fails::run(&arguments),
+        Check::Hunt(arguments) => hunt::run(arguments),
+        Check::Model(arguments) => model_test::run(&arguments),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

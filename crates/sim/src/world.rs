@@ -17,12 +17,13 @@ mod settle;
 mod view;
 mod writers;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use pq::core::{Core, CoreConsumer, CoreStream};
 use pq::{Delivery, Instant, Now, WallTime};
-use sim_disk::SimDisk;
+use sim_disk::{Fault, SimDisk};
 use wal_store::{ReadBuffers, Ticket};
 
 use crate::operation::{Crash, Operation, ReaderIndex, StreamIndex};
@@ -119,6 +120,10 @@ pub struct World {
     counts: Counts,
     step: u64,
     trace: u64,
+    /// A fault that goes on over an end, and the calls there were when it was planned.
+    planned: Option<(Fault, u64)>,
+    /// Errors clients were told.
+    told: RefCell<Vec<String>>,
 }
 
 impl std::fmt::Debug for World {
@@ -176,6 +181,8 @@ impl World {
             counts: Counts::default(),
             step: 0,
             trace: 0,
+            planned: None,
+            told: RefCell::default(),
         };
         world.begin()?;
         Ok(world)
@@ -281,8 +288,29 @@ impl World {
         self.trace = mix(self.trace ^ value);
     }
 
+    /// Plans a fault by the count of all calls, those of the next process too, until the disk is healed.
+    pub fn plan(&mut self, fault: Fault) {
+        self.expect_trouble();
+        self.disk.plan(fault.clone());
+        self.planned = Some((fault, self.disk.call_count()));
+    }
+
+    /// What errors clients were told since the last call.
+    #[must_use]
+    pub fn take_told(&self) -> Vec<String> {
+        self.told.take()
+    }
+
+    /// Where a stream's durable records end; `None`: it is not there.
+    #[must_use]
+    pub fn durable_end(&self, stream: usize) -> Option<u64> {
+        let handle = self.slots.get(stream)?.stream.as_ref()?;
+        Some(handle.log().ends().durable.get())
+    }
+
     /// An error that may be there only if something was done to the disk.
     fn expect(&self, what: &str, error: &dyn std::fmt::Display) -> Checked {
+        self.told.borrow_mut().push(format!("{what}: {error}"));
         if self.health == Health::Troubled || self.is_dead() {
             return Ok(());
         }

@@ -110,6 +110,13 @@ impl Book {
         self.records.get(index(seq))?.as_ref()
     }
 
+    /// The oldest record kept is not above this: from the floor on, seqs that no record has, or none that is kept, are passed over.
+    fn first_max(&self) -> u64 {
+        let is_kept =
+            |seq: &u64| matches!(self.fate(*seq), Some(Fate::Pending | Fate::Written | Fate::Durable));
+        (self.floor_max..self.end()).find(is_kept).unwrap_or_else(|| self.end().max(self.floor_max))
+    }
+
     fn fail<T>(&self, kind: Kind, what: impl std::fmt::Display) -> Checked<T> {
         Err(Violation::new(kind, format!("stream {:?}: {what}", self.name)))
     }

@@ -186,7 +186,10 @@ impl World {
                 self.saved(TickReport::default(), Ticked::Yes)?;
                 Stopped::Clean
             }
-            Ok(_) => return Err(Violation::new(Kind::Unexpected, "closed, and it was not clean")),
+            Ok(_) => {
+                self.expect("close", &"given up before, so it was not clean")?;
+                Stopped::PowerCut
+            }
             Err(error) => {
                 self.expect("close", &error)?;
                 Stopped::PowerCut
@@ -211,6 +214,7 @@ impl World {
     /// Faults and limits end. What they led to may last.
     pub(super) fn heal(&mut self) {
         self.disk.clear_faults();
+        self.planned = None;
         self.disk.set_capacity(None);
         self.disk.set_open_files_max(None);
         self.disk.remount_read_write();

@@ -139,6 +139,10 @@ impl World {
         self.life += 1;
         self.now.instant = Instant::ZERO;
         let mut was_healed = false;
+        if let Some((fault, since)) = self.planned.clone() {
+            self.expect_trouble();
+            self.disk.plan(fault.seen(self.disk.call_count() - since));
+        }
         let mut core = self.open(&self.disk, self.life);
         if let Err(error) = &core {
             self.expect("open", error)?;
@@ -147,6 +151,10 @@ impl World {
             core = self.open(&self.disk, self.life);
         }
         let core = core.map_err(|error| stuck("opening", &error))?;
+        // A try that failed, of all or of one stream, may have made a clean stop void.
+        let was_paused = core.report().streams.iter().any(|stream| stream.paused.is_some());
+        let after_try =
+            |healed: bool| if healed || was_paused { stopped.max(Stopped::PowerCut) } else { stopped };
         self.counts.recoveries += 1;
         let mut seen = look(&core, self.now);
         if let Some((name, reason)) = seen.paused.first() {
@@ -165,7 +173,7 @@ impl World {
         ensure(stopped != Stopped::Clean || was_healed || core.report().clean, Kind::Lost, || {
             "a stop in order was forgotten".to_owned()
         })?;
-        self.oracle.reopened(stopped, &view)?;
+        self.oracle.reopened(after_try(was_healed), &view)?;
         self.note_view(&view);
         self.core = Some(core);
         self.take_handles(handles)?;

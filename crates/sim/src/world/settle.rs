@@ -126,9 +126,26 @@ impl World {
         Ok(())
     }
 
+    fn who_is_behind(&self, stream: usize) -> String {
+        let (Some(handle), Some(book)) = (&self.slot(stream).stream, self.oracle.book(stream)) else {
+            return String::new();
+        };
+        let readable = handle.log().ends().readable.get();
+        let at = |reader| book.cursor(&reader_name(reader)).map(|cursor| cursor.next());
+        let behind = (0..self.readers_count()).filter_map(at).filter(|at| *at < readable);
+        behind.map(|at| format!("{} read up to {at} of {readable}, ", stream_name(stream))).collect()
+    }
+
     fn what_waits(&self) -> String {
         let waiting: Vec<usize> = (0..self.slots.len()).map(|stream| self.waiting_tickets(stream)).collect();
         let due = self.core.as_ref().and_then(|core| core.next_due(self.now.instant));
-        format!("{ROUNDS_MAX} rounds at {:?}: {waiting:?} tickets wait, next due {due:?}", self.now.instant)
+        let told = self.take_told();
+        let last = told.last().map_or("nothing", String::as_str);
+        let behind: Vec<String> = (0..self.slots.len()).map(|stream| self.who_is_behind(stream)).collect();
+        format!(
+            "{ROUNDS_MAX} rounds at {:?}: {waiting:?} tickets wait, next due {due:?}, {} told last: {last}",
+            self.now.instant,
+            behind.concat()
+        )
     }
 }

@@ -111,7 +111,11 @@ impl World {
             return Ok(());
         }
         self.note(u64::from(done.is_ok()));
-        done.or_else(|error| self.expect(what, &error))
+        done.or_else(|error| match std::error::Error::source(&error) {
+            // What was given up says why in its source.
+            Some(source) if !error.is_retryable() => self.expect(what, &format!("{error}: {source}")),
+            _ => self.expect(what, &error),
+        })
     }
 
     /// What tickets tell by now.

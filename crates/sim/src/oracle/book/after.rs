@@ -16,8 +16,8 @@ impl Book {
             format!("recovered up to {end}, accepted up to {}", self.end())
         })?;
         self.ensure(view.losses.is_empty(), Kind::Lost, || format!("reported lost: {:?}", view.losses))?;
-        self.ensure(view.first <= self.floor_max, Kind::Lost, || {
-            format!("the oldest record kept is {}, the floor at most {}", view.first, self.floor_max)
+        self.ensure(view.first <= self.first_max(), Kind::Lost, || {
+            format!("the oldest record kept is {}, the floor at most {}", view.first, self.first_max())
         })?;
         self.cut(stopped, end)?;
         for record in self.records.iter_mut().flatten() {

@@ -36,8 +36,8 @@ impl Book {
             }
             (Origin::Found, _) => self.cursors.get(name).map_or(at, |cursor| cursor.acked),
             (Origin::Created { oldest }, _) => {
-                self.ensure(oldest <= self.floor_max, Kind::Lost, || {
-                    format!("the oldest record kept is {oldest}, the floor at most {}", self.floor_max)
+                self.ensure(oldest <= self.first_max(), Kind::Lost, || {
+                    format!("the oldest record kept is {oldest}, at most {}", self.first_max())
                 })?;
                 self.cursors.insert(name.to_owned(), Cursor::at(at, Presence::Present));
                 oldest

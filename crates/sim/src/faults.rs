@@ -1,0 +1,246 @@
+//! Every call of every scenario, failing in every way, once and from then on.
+//!
+//! ```text
+//!   before (sound) ─> during: call k fails ─> heal ─> everything accepted is delivered, without a restart ─> close ─> open: the same
+//! ```
+//!
+//! What must hold: nothing panics or hangs; whoever is told of an error is told the one the disk gave; what was accepted and not given
+//! up is delivered by the same process once the fault ends.
+
+mod scenarios;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use pq::core::{Core, Seed};
+use pq::{Now, Options};
+use sim_disk::{Fault, On, SimDisk, errno};
+
+pub use scenarios::{Scenario, scenarios};
+
+use crate::operation::Operation;
+use crate::violation::{Checked, Kind, Violation, ensure};
+use crate::world::World;
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// With this error.
+    Errno(i32, &'static str),
+    /// It transfers one byte first, and the rest at once.
+    Short,
+}
+
+/// For how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    /// One call.
+    Once,
+    /// That call and all that follow, until it is healed.
+    FromThenOn,
+}
+
+/// Every failure that is tried.
+const FAILURES: [Failure; 9] = [
+    Failure::Errno(errno::EIO, "EIO"),
+    Failure::Errno(errno::ENOSPC, "ENOSPC"),
+    Failure::Errno(errno::EDQUOT, "EDQUOT"),
+    Failure::Errno(errno::EROFS, "EROFS"),
+    Failure::Errno(errno::EMFILE, "EMFILE"),
+    Failure::Errno(errno::ENFILE, "ENFILE"),
+    Failure::Errno(errno::EINTR, "EINTR"),
+    Failure::Errno(errno::EACCES, "EACCES"),
+    Failure::Short,
+];
+
+/// What is told because of an error that was told before.
+const FOLLOWS: [&str; 5] =
+    ["paused", "given up", "not durable yet", "nothing stands at", "a read came back empty"];
+
+/// One failing call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// Which call of the scenario, from 1.
+    pub call: u64,
+    /// How it fails.
+    pub failure: Failure,
+    /// For how long.
+    pub lasting: Lasting,
+}
+
+impl Case {
+    /// Every case of a scenario of so many calls, in order.
+    pub fn all(calls: u64) -> impl Iterator<Item = Self> {
+        let of_call = |call| {
+            FAILURES.into_iter().flat_map(move |failure| {
+                [Lasting::Once, Lasting::FromThenOn].map(|lasting| Self { call, failure, lasting })
+            })
+        };
+        (1..=calls).flat_map(of_call)
+    }
+
+    fn fault(self) -> Fault {
+        let fault = match self.failure {
+            Failure::Errno(errno, _) => Fault::once(On::Any, self.call, errno),
+            Failure::Short => Fault::short(On::Any, self.call, 1),
+        };
+        if self.lasting == Lasting::FromThenOn { fault.lasting() } else { fault }
+    }
+
+    /// Whether a client may be told this because of it.
+    fn explains(self, told: &str) -> bool {
+        match self.failure {
+            // The disk repeats and completes such calls by itself.
+            Failure::Errno(errno::EINTR, _) | Failure::Short => false,
+            Failure::Errno(errno, _) => {
+                let names_it = told.contains(&format!("(os error {errno})"));
+                names_it || FOLLOWS.iter().any(|words| told.contains(words))
+            }
+        }
+    }
+
+    fn check_told(self, told: &[String]) -> Checked {
+        let strange = told.iter().find(|told| !self.explains(told));
+        ensure(strange.is_none(), Kind::Unexpected, || {
+            format!("a client was told {:?}", strange.map_or("", String::as_str))
+        })
+    }
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let failure = match self.failure {
+            Failure::Errno(_, name) => name,
+            Failure::Short => "a short transfer",
+        };
+        let lasting = match self.lasting {
+            Lasting::Once => "once",
+            Lasting::FromThenOn => "from then on",
+        };
+        write!(f, "call {}, {failure} {lasting}", self.call)
+    }
+}
+
+/// What was run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls that failed in turn.
+    pub calls: u64,
+    /// Runs, one a case.
+    pub cases: u64,
+    /// Errors that clients were told.
+    pub told: u64,
+    /// What went wrong, in words.
+    pub found: Vec<String>,
+}
+
+impl Tally {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.cases += other.cases;
+        self.told += other.told;
+        self.found.extend(other.found);
+    }
+
+    fn case(&mut self, name: &str, case: Case, run: impl FnOnce() -> Checked<u64>) {
+        self.cases += 1;
+        let ran = catch_unwind(AssertUnwindSafe(run));
+        let found = match ran {
+            Ok(Ok(told)) => {
+                self.told += told;
+                return;
+            }
+            Ok(Err(violation)) => format!("{}, step {}: {}", violation.kind, violation.step, violation.what),
+            Err(_) => "it panicked".to_owned(),
+        };
+        self.found.push(format!("{name}: {case}: {found}"));
+    }
+}
+
+/// Runs every case of a scenario, and says before each which it is.
+pub fn run_scenario(scenario: &Scenario, mut begins: impl FnMut(Case)) -> Tally {
+    let mut tally = Tally::default();
+    match calls_of(scenario) {
+        Ok(calls) => tally.calls = calls,
+        Err(violation) => tally.found.push(format!("{}, on a sound disk: {violation}", scenario.name)),
+    }
+    for case in Case::all(tally.calls) {
+        begins(case);
+        tally.case(scenario.name, case, || run_case(scenario, case));
+    }
+    tally
+}
+
+fn begin(scenario: &Scenario) -> Checked<World> {
+    let mut world = World::new(scenario.setup())?;
+    scenario.before.iter().try_for_each(|operation| world.step(operation))?;
+    Ok(world)
+}
+
+/// How many calls the scenario makes on a sound disk.
+fn calls_of(scenario: &Scenario) -> Checked<u64> {
+    let mut world = begin(scenario)?;
+    let before = world.counts().calls;
+    scenario.during.iter().try_for_each(|operation| world.step(operation))?;
+    let calls = world.counts().calls - before;
+    world.settle()?;
+    world.discard();
+    Ok(calls)
+}
+
+/// One case; how many errors clients were told.
+///
+/// # Errors
+/// What must not be.
+pub fn run_case(scenario: &Scenario, case: Case) -> Checked<u64> {
+    let mut world = begin(scenario)?;
+    world.plan(case.fault());
+    scenario.during.iter().try_for_each(|operation| world.step(operation))?;
+    let told = world.take_told();
+    case.check_told(&told)?;
+    world.step(&Operation::Heal)?;
+    world.settle()?;
+    world.step(&Operation::Close)?;
+    world.settle()?;
+    world.discard();
+    Ok(told.len() as u64)
+}
+
+/// The queue itself is created while a call fails; afterwards it must be there, or be created by the next try.
+#[must_use]
+pub fn run_creation() -> Tally {
+    let mut tally = Tally::default();
+    let disk = SimDisk::new();
+    match create(&disk) {
+        Ok(()) => tally.calls = disk.call_count(),
+        Err(error) => tally.found.push(format!("create, on a sound disk: {error}")),
+    }
+    for case in Case::all(tally.calls) {
+        tally.case("create a queue", case, || {
+            let disk = SimDisk::new();
+            disk.plan(case.fault());
+            let told: Vec<String> = create(&disk).err().into_iter().collect();
+            case.check_told(&told)?;
+            disk.clear_faults();
+            let disk = disk.kill();
+            create(&disk)
+                .map_err(|error| Violation::new(Kind::Stuck, format!("on a healed disk: {error}")))?;
+            Ok(told.len() as u64)
+        });
+    }
+    tally
+}
+
+/// Opens, or creates, a queue with one stream, and stores a record.
+fn create(disk: &SimDisk) -> Result<(), String> {
+    let now = Now::default();
+    let core = Core::open(Arc::new(disk.clone()), Options::default(), Seed::Fixed(1), now);
+    let core = core.map_err(|error| error.to_string())?;
+    let stored = core.open_stream("s", None, now).map_err(|error| error.to_string()).and_then(|stream| {
+        stream.log().append(b"x".as_slice(), now).map_err(|error| error.to_string())?;
+        stream.log().commit(now, wal_store::Want::Durable).map_err(|error| error.to_string())
+    });
+    core.abandon();
+    stored.map(drop)
+}
