@@ -27,7 +27,7 @@ const NO_THREADS: &str = "std::thread::spawn";
 const NO_LOCKS: &str = "std::sync::Mutex";
 
 /// Crates that only tests, checks and benchmarks use: never a normal dependency of a crate we publish.
-const DEV_ONLY: &[&str] = &["sim-disk", "sim", "xtask", "benches"];
+const DEV_ONLY: &[&str] = &["sim-disk", "sim", "loop-disk", "witness", "xtask", "benches"];
 
 const ROWS: &[Row] = &[
     Row {
@@ -96,6 +96,8 @@ const ROWS: &[Row] = &[
         others: &["clap", "crc32c", "proptest", "proptest-state-machine"],
         bans: &[],
     },
+    Row { name: "loop-disk", ours: &[], others: &["anyhow", "clap", "fuser"], bans: &[] },
+    Row { name: "witness", ours: &["pq"], others: &["anyhow", "clap"], bans: &[] },
     Row {
         name: "xtask",
         ours: &[],

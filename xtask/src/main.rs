@@ -9,19 +9,27 @@ mod ci;
 mod compare;
 mod coverage;
 mod deps;
+mod failed_sync;
+mod faults;
 mod fds;
 mod flip;
 mod fuzz;
 mod idle;
+mod judge;
 mod kill;
+mod loop_disk;
+mod mounted;
 mod mutants;
 mod pipeline;
+mod power_cut;
 mod receiver;
 mod scenarios;
 mod shell;
 mod sim;
 mod syscalls;
+mod talking;
 mod tidy;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -49,8 +57,10 @@ enum Task {
     Coverage,
     /// Holds the dependency picture of ARCHITECTURE.md against the manifests.
     Deps,
-    /// Every call fails in every way, and nothing accepted is lost or left behind.
-    Faults(sim::Faults),
+    /// Fails device writes and flushes under chosen operations on real file systems.
+    FailedSync(failed_sync::Arguments),
+    /// Faults of real kernels under a queue at work; with --simulated every call fails in every way on a simulated disk.
+    Faults(faults::Arguments),
     /// 1,000 streams under a limit of 64 open files.
     Fds,
     /// Every bit, truncation and zeroed block of a queue's files, one at a time.
@@ -67,6 +77,8 @@ enum Task {
     Model(sim::Arguments),
     /// Plants bugs, one at a time, and holds the crash suite to finding each.
     SyncMutants(mutants::Arguments),
+    /// Cuts the power under a working queue on real file systems, and compares what is there with what was promised.
+    PowerCut(power_cut::Arguments),
     /// Counts system calls per MB and per record with strace.
     Syscalls,
     /// Holds the house rules that no lint knows against the sources.
@@ -81,7 +93,8 @@ fn main() -> ExitCode {
         Task::Compare(arguments) => compare::run(&arguments),
         Task::Coverage => coverage::run(),
         Task::Deps => deps::run(),
-        Task::Faults(arguments) => sim::faults(&arguments),
+        Task::FailedSync(arguments) => failed_sync::run(&arguments),
+        Task::Faults(arguments) => faults::run(&arguments),
         Task::Fds => fds::run(),
         Task::Flip(arguments) => flip::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
@@ -90,6 +103,7 @@ fn main() -> ExitCode {
         Task::Scenarios => scenarios::run(),
         Task::Model(arguments) => sim::model(&arguments),
         Task::SyncMutants(arguments) => mutants::run(&arguments),
+        Task::PowerCut(arguments) => power_cut::run(&arguments),
         Task::Syscalls => syscalls::run(),
         Task::Tidy => tidy::run(),
     };

@@ -30,6 +30,17 @@ pub(crate) fn build_with(package: &str, program: &str, feature: &str) -> Result<
     Ok(target_folder()?.join("release").join(program))
 }
 
+/// Builds packages with the settings of tests, so that assertions are on and what `cargo test` built is used; says where their
+/// programs are.
+pub(crate) fn build_for_tests(packages: &[&str]) -> Result<PathBuf> {
+    let mut build = command("cargo build --quiet");
+    for package in packages {
+        build.args(["--package", package]);
+    }
+    must(&mut build)?;
+    Ok(target_folder()?.join("debug"))
+}
+
 /// Whether a program can be told to kill itself at a named point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CrashPoints {

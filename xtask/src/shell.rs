@@ -40,6 +40,23 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{shown} printed something that is not UTF-8"))
 }
 
+/// Runs a command and returns what it printed on either stream; a failure says it.
+pub(crate) fn quiet(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not start {shown}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    if !output.status.success() {
+        bail!("{shown}: {}: {said}", output.status);
+    }
+    Ok(said)
+}
+
+/// Ends a check that this machine cannot run: no pass, and no failure.
+pub(crate) fn skipped(name: &str, reason: &str) {
+    println!("{name}: SKIPPED {reason}");
+}
+
 /// Ends a check: prints its one line, and fails if anything was found.
 pub(crate) fn verdict(name: &str, figures: &str, found: &[String]) -> Result<()> {
     for line in found {

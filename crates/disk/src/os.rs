@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 use self::file::OsFile;
 use self::resolve::Root;
@@ -279,6 +280,18 @@ impl OsDisk {
             let path = if errno == Errno::EXIST { to } else { from };
             DiskError::new(op, path, errno.into())
         })
+    }
+}
+
+/// Refuses what the process's file-size limit (`ulimit -f`) forbids. The kernel would say so by SIGXFSZ, which ends a process that
+/// does not expect it; a library must not.
+///
+/// # Errors
+/// `FBIG` if a file may not reach that length.
+fn within_size_limit(end: u64) -> rustix::io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if end > limit => Err(Errno::FBIG),
+        _ => Ok(()),
     }
 }
 

@@ -24,12 +24,14 @@ mod template;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    outlive_size_limit();
     let ended = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Append(args) => commands::append::append(args),
@@ -44,6 +46,17 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Whatever is written beyond the limit of file sizes (`ulimit -f`), an output for example, fails as on a full disk; without a handler
+/// the signal that comes with it would end the program.
+fn outlive_size_limit() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    // Without descriptors the queue cannot be opened either: that says more than this could.
+    let Ok(runtime) = runtime else { return };
+    let _inside = runtime.enter();
+    // The handler stays for as long as the process lives; nobody needs to hear of the signal.
+    drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())));
 }
 
 /// How a command ends: an exit code, or a message with one.

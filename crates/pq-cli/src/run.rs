@@ -8,6 +8,7 @@
 //! One thread waits for events; sources have threads of their own; sinks are driven by the queue.
 
 mod events;
+mod open_failure;
 pub(crate) mod pipeline;
 mod progress;
 pub(crate) mod report;
@@ -15,14 +16,13 @@ mod summary;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::MultiProgress;
-use pq::{OpenError, Queue};
+use pq::Queue;
 
 use crate::Ended;
 use crate::cli::Run;
@@ -32,6 +32,7 @@ use crate::source::Stop;
 use crate::source::shard::{self, Part, Pipeline as _, Shard};
 use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop, WhenFull};
 use events::{Event, watch_signals};
+pub(crate) use open_failure::open_failure;
 use pipeline::Pipeline;
 use progress::Progress;
 use report::Reporter;
@@ -104,25 +105,6 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
 /// Opens the queue; the message names its directory.
 fn open(plan: &Plan) -> Result<Queue, Failure> {
     Queue::open(&plan.dir, plan.options.clone()).map_err(|error| open_failure(&plan.dir, &error))
-}
-
-/// What a person can do about a queue that does not open.
-pub(crate) fn open_failure(dir: &Path, error: &OpenError) -> Failure {
-    let shown = dir.display();
-    if matches!(error, OpenError::InUse { .. }) {
-        return Failure::new(format!("{shown}: the queue is in use by another process")).help(
-            "stop that one first; `pq stat`, `pq verify` and `pq read` without --consumer work beside it",
-        );
-    }
-    let failure = Failure::new(format!("{shown}: the queue cannot be opened: {error}"));
-    match dir.metadata() {
-        Err(_) => failure.help("give the queue's directory, the one that `dir` in [queue] names"),
-        Ok(meta) if !meta.is_dir() => failure.help("this is a file; give the queue's directory"),
-        Ok(_) if matches!(error, OpenError::NotAQueue) => {
-            failure.help("this folder holds no queue; give the one that `dir` in [queue] names")
-        }
-        Ok(_) => failure,
-    }
 }
 
 fn report_recovery(queue: &Queue, reporter: &Reporter) {

@@ -65,6 +65,19 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The disk's error, if it is one: which path, and what kind of answer it wants.
+    #[must_use]
+    pub fn disk(&self) -> Option<&DiskError> {
+        let journal = match self {
+            Self::InUse { source } | Self::Disk(source) => return Some(source),
+            Self::Catalog(error)
+            | Self::Cursors(offsets::OpenError::Journal(error))
+            | Self::Save(offsets::SaveError::Journal(error)) => error,
+            _ => return None,
+        };
+        journal.disk()
+    }
+
     /// Whether the same call may succeed later without anybody changing anything by hand.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

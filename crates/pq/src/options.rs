@@ -93,12 +93,39 @@ pub(crate) const FDS_MIN: usize = FDS_RESERVED + FDS_COMMON_MIN;
 /// Left to the rest of the process: standard streams, the runtime's own files, the caller's.
 const FDS_MARGIN: usize = 24;
 
+/// Of the margin, what a process cannot do without: standard streams, and what a runtime opens.
+const FDS_OTHERS_MIN: usize = 8;
+
 /// The process's limit less a margin, at least what a queue needs.
 pub(crate) fn fds_default() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     // More than this is of no use: idle files are kept open up to the budget.
-    limit.saturating_sub(FDS_MARGIN).clamp(FDS_MIN, 1 << 16)
+    process_limit().saturating_sub(FDS_MARGIN).clamp(FDS_MIN, 1 << 16)
+}
+
+/// Files this process may open (`ulimit -n`).
+fn process_limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// Holds the budget against what the process may open: told here, not by whatever fails first later on.
+///
+/// # Errors
+/// Names both numbers.
+pub(crate) fn check_process_limit(fds_max: Option<usize>) -> Result<(), OptionsError> {
+    within_process_limit(fds_max, process_limit())
+}
+
+fn within_process_limit(fds_max: Option<usize>, limit: usize) -> Result<(), OptionsError> {
+    let needed = fds_max.unwrap_or(FDS_MIN).saturating_add(FDS_OTHERS_MIN);
+    if needed <= limit {
+        return Ok(());
+    }
+    let reason = format!(
+        "the process may open {limit} files (`ulimit -n`), {} for the queue and {FDS_OTHERS_MIN} for the rest of it are {needed}",
+        fds_max.unwrap_or(FDS_MIN)
+    );
+    Err(OptionsError { field: "fds_max", reason })
 }
 
 impl Options {

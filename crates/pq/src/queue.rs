@@ -8,6 +8,7 @@ use std::time::Duration;
 use disk::{Disk, FdBudget, OsDisk};
 
 use crate::core::{Core, Seed};
+use crate::options::check_process_limit;
 use crate::shell::Shell;
 #[cfg(feature = "tokio")]
 use crate::{AttachError, Attached, Sink, SinkSettings};
@@ -27,9 +28,11 @@ impl Queue {
     /// Opens the queue in `dir`, creates it if there is none, recovers what the last owner left.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] at once if somebody owns it. One damaged stream is no error: see [`Queue::recovery`].
+    /// [`OpenError::InUse`] at once if somebody owns it. [`OpenError::Options`] also if the process may not open as many files as the
+    /// budget needs. One damaged stream is no error: see [`Queue::recovery`].
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         options.validate()?;
+        check_process_limit(options.fds_max)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(dir.as_ref())?);
         #[cfg(feature = "crash-points")]
         let disk = disk::KillAt::from_env(disk)

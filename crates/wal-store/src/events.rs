@@ -10,7 +10,8 @@ use wal_format::{Instant, SegmentId, Seq, StreamId};
 pub trait Events: Send + Sync {
     /// Somebody waits for a commit, or a limit was reached: put the stream on its lane. Called often; coalesce.
     fn enlist(&self, stream: StreamId);
-    /// A batch was begun: call [`Log::commit`](crate::Log::commit) at `at`, unless somebody did before.
+    /// Something is due by time: a batch was begun, or a round left a retry, a probe, a sync or a rotation to be done. Call
+    /// [`Log::commit`](crate::Log::commit) at `at`, unless [`Log::due`](crate::Log::due) says then that nothing is due.
     fn due(&self, _stream: StreamId, _at: Instant) {}
     /// An append was refused for want of space on the disk, or little is left and dropping the oldest is the policy:
     /// [`Log::space_pressure`](crate::Log::space_pressure) tells. Told once until something is given back.

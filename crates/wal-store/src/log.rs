@@ -176,7 +176,7 @@ impl Log {
         // What was due when the disk refused waits for the machine's next attempt: else it would be due for ever.
         let troubled_at = self.shared.troubled_at.load(Ordering::Acquire);
         let open = open.filter(|due| troubled_at == u64::MAX || due.nanos() > troubled_at);
-        let machine = self.shared.machine_due.load(Ordering::Acquire);
+        let machine = self.shared.machine_due.load(Ordering::SeqCst);
         let machine = (machine != u64::MAX).then(|| Instant::from_nanos(machine));
         open.into_iter().chain(machine).min()
     }

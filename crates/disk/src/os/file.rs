@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rustix::fs::{self, FallocateFlags};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
-use super::{map, rw};
+use super::{map, rw, within_size_limit};
 use crate::{Advice, Cached, DiskError, File, Op, SyncSite};
 
 /// The step in which the page cache is looked at.
@@ -79,6 +79,9 @@ impl File for OsFile {
 
     fn write_all_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), DiskError> {
         self.refuse_if_mapped(Op::Write)?;
+        let bytes = bufs.iter().fold(0_u64, |sum, buf| sum.saturating_add(buf.len() as u64));
+        within_size_limit(offset.saturating_add(bytes))
+            .map_err(|errno| self.error(Op::Write, errno).at_offset(offset))?;
         rw::write_full(bufs, offset, |rest, at| rustix::io::pwritev(&self.fd, rest, at))
             .map_err(|(errno, at)| self.error(Op::Write, errno).at_offset(at))
     }
@@ -96,6 +99,7 @@ impl File for OsFile {
 
     fn set_len(&self, len: u64) -> Result<(), DiskError> {
         self.refuse_if_mapped(Op::SetLen)?;
+        within_size_limit(len).map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))?;
         retry_on_intr(|| fs::ftruncate(&self.fd, len))
             .map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))
     }
@@ -105,6 +109,8 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
+        within_size_limit(range.end)
+            .map_err(|errno| self.error(Op::Allocate, errno).at_offset(range.start))?;
         retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), range.start, len))
             .map_err(|errno| self.error(Op::Allocate, errno).at_offset(range.start))
     }

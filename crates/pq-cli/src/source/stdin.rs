@@ -19,6 +19,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 const DISK_PAUSE: Duration = Duration::from_millis(500);
 /// How often a full stream is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
+/// How long it may refuse to take records before stdin is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the reading of stdin from another thread, even while it waits for input.
 #[derive(Debug)]
@@ -170,9 +172,8 @@ impl Stdin {
         (stream, when_full): (&Stream, WhenFull),
         records: &[Record<'_>],
     ) -> Result<Option<pq::Ticket>, Failure> {
-        const TRIES_MAX: u32 = 60;
         let waits = when_full == WhenFull::Wait && stream.limits().on_full != OnFull::Reject;
-        let mut tries = 0;
+        let begun = Instant::now();
         let last = loop {
             match stream.append_batch_unless_full(records, None) {
                 Ok(ticket) => return Ok(Some(ticket)),
@@ -182,9 +183,10 @@ impl Stdin {
                         break error;
                     }
                 }
-                Err(error) if error.is_retryable() && tries < TRIES_MAX => {
-                    tries += 1;
-                    std::thread::sleep(Duration::from_secs(1));
+                Err(error) if error.is_retryable() && begun.elapsed() < PATIENCE => {
+                    if self.is_stopped_within(DISK_PAUSE) {
+                        break error;
+                    }
                 }
                 Err(error) => break error,
             }

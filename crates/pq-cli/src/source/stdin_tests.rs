@@ -56,3 +56,24 @@ fn what_is_given_up_is_told() {
     };
     assert_eq!(lost.len(), 1);
 }
+
+/// Everything that was in the queue's hands was given up, and nothing more is taken until the disk is better.
+fn pause(disk: &SimDisk, stream: &Stream) {
+    disk.plan(Fault::forever(On::Any, 1, errno::EIO));
+    let ticket = stream.append("one").unwrap();
+    while ticket.peek().is_none_or(|settled| settled.is_ok_and(|_| true)) {
+        let _ = stream.commit_blocking();
+    }
+    assert!(stream.append("two").is_err_and(|error| error.is_retryable()));
+}
+
+#[test]
+fn a_stop_ends_the_waiting_for_a_stream_that_takes_nothing() {
+    let (disk, stream) = stream();
+    let (stdin, stop) = Stdin::new().unwrap();
+    pause(&disk, &stream);
+    drop(stop);
+    let begun = Instant::now();
+    assert!(stdin.append_patiently((&stream, WhenFull::Wait), &[Record::from("three")]).is_err());
+    assert!(begun.elapsed() < PATIENCE, "it waited as long as for a disk that may come back");
+}

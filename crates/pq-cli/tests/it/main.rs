@@ -8,5 +8,6 @@ mod http;
 mod kill;
 mod limits;
 mod pipeline;
+mod process_limits;
 mod support;
 mod tools;

@@ -229,8 +229,13 @@ impl Committer {
             RoundEnd::Stalled(_) | RoundEnd::Backoff { .. } | RoundEnd::Paused(_) | RoundEnd::GaveUp(_)
         );
         log.troubled_at.store(if troubled { now.instant.nanos() } else { u64::MAX }, Ordering::Release);
-        let due = self.machine.due().map_or(u64::MAX, |at| at.nanos());
-        log.machine_due.store(due, Ordering::Release);
+        let due = self.machine.due();
+        // Stored first: whoever keeps the time and rings for something older asks the log behind that.
+        log.machine_due.store(due.map_or(u64::MAX, |at| at.nanos()), Ordering::SeqCst);
+        // Whoever ran this round may never come again: a retry, a probe, a sync by time must not depend on it.
+        if let Some(at) = due {
+            log.ctx.events.due(log.ctx.identity.stream, at);
+        }
     }
 
     /// The words of batches that wait for another attempt.

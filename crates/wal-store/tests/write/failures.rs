@@ -110,6 +110,19 @@ fn after_three_new_segments_waiters_are_told_indeterminate_and_the_log_pauses_an
     assert_eq!(log.counters().records_failed, 1);
 }
 
+// S39: found on ext4, by a device that failed for ever under an append whose caller waited, and was mended then.
+#[test]
+fn what_a_round_leaves_due_is_told_whoever_ran_it() {
+    let (world, log) = begun(settings());
+    world.disk.plan(Fault::times(On::Op(Op::SyncData), 1, 4, errno::EIO));
+    let ticket = log.append(b"two", at(2)).unwrap();
+    // The timer of the batch may ring while its caller commits: from here on only a round's end can tell.
+    world.ears.take();
+    ticket.wait(Level::Durable, at(2)).unwrap_err();
+    let probe = log.due().unwrap();
+    assert!(world.ears.take().contains(&Told::Due(probe)), "nobody would ever probe");
+}
+
 #[test]
 fn a_probe_that_fails_is_repeated_later_and_later() {
     let (world, log) = begun(settings());
