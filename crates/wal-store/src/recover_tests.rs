@@ -98,6 +98,14 @@ fn seqs_left_out_in_front_of_a_torn_first_batch_are_not_lost() {
         let (recovery, seen) = recovered(&disk, &none());
         assert_eq!((recovery.next_seq.get(), gaps(&recovery)), (4, vec![]), "{len} bytes");
         assert_eq!((seen.seqs(), seen.missing()), (vec![1, 2, 3], vec![]));
+        // The next run names what is left of it, and leaves seqs out once more.
+        let mut three = Segment::new(3, 200, Some(&two.cut(SEGMENT_HEADER_BYTES)));
+        three.prev = 3;
+        three.batch(2).put(&disk);
+        let (recovery, seen) = recovered(&disk, &none());
+        assert_eq!((recovery.next_seq.get(), gaps(&recovery)), (202, vec![]), "{len} bytes");
+        assert_eq!(seen.seqs(), [1, 2, 3, 200, 201]);
+        assert!(seen.gaps.iter().all(|gap| gap.reason == GapReason::NotDurable), "{:?}", seen.gaps);
     }
 }
 

@@ -61,7 +61,9 @@ impl Walk<'_> {
 
     pub(super) fn inside(&mut self, piece: &Piece, next: Option<&Piece>) {
         let first_seq = self.q;
-        if piece.runs.is_none() && end_before(self.known, piece, self.q) > self.q {
+        // A header alone, the link that a torn first batch leaves, does not say which seqs were left out in front of it.
+        let says_skips = piece.link.found.first_batch.is_some();
+        if piece.runs.is_none() && says_skips && end_before(self.known, piece, self.q) > self.q {
             self.row(Row::R11, piece);
             self.gap(end_before(self.known, piece, self.q));
         }
