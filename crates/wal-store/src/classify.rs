@@ -148,17 +148,16 @@ fn proven_by(piece: &Piece) -> Seq {
 /// The header of the next segment makes it void for good (R0b), once that segment proves as much.
 fn keep_proof(known: Known, pieces: &[Piece], verdict: &mut Verdict) {
     let is_void = |piece: &&Piece| verdict.void.contains(&piece.link.id());
-    let elsewhere = pieces.iter().filter(|piece| !is_void(piece)).map(reaches).max();
+    let others = || pieces.iter().filter(|piece| !is_void(piece));
+    let held = others().flat_map(|piece| piece.runs.iter().flatten());
+    let held = held.filter(|run| run.is_sound()).map(|run| run.end_seq);
+    // The stream reaches a header's first seq only if something stands in front of it.
+    let named = others().skip(1).filter_map(|piece| piece.link.header_first());
+    let elsewhere = others().map(proven_by).chain(held).chain(named).max();
     let elsewhere = elsewhere.unwrap_or(Seq::new(0)).max(known.durable_end).max(known.floor);
     let alone = pieces.iter().filter(is_void).filter(|piece| proven_by(piece) > elsewhere);
     let alone: Vec<SegmentId> = alone.map(|piece| piece.link.id()).collect();
     verdict.void.retain(|id| !alone.contains(id));
-}
-
-/// How far a file tells the next recovery that the stream reaches: by what it proves, and by what it holds.
-fn reaches(piece: &Piece) -> Seq {
-    let held = piece.runs.iter().flatten().filter(|run| run.is_sound()).map(|run| run.end_seq);
-    held.chain(piece.link.header_first()).max().unwrap_or(Seq::new(0)).max(proven_by(piece))
 }
 
 #[cfg(test)]
