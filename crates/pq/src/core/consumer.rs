@@ -21,7 +21,7 @@ use crate::clock::locked;
 use crate::waits::Bell;
 use crate::{AckError, Delivery, Gap, SaveError};
 
-use super::tally::{Counted, take_passed};
+use super::tally::{Counted, Fate, take_passed};
 
 /// See the module.
 #[derive(Debug)]
@@ -211,6 +211,7 @@ impl ConsumerState {
         seek: Option<SeekNumber>,
         hint: Option<Position>,
         note: Option<&[u8]>,
+        fate: Fate,
     ) -> Result<AckDone, AckError> {
         if self.is_removed() {
             return Err(AckError::Removed);
@@ -237,7 +238,7 @@ impl ConsumerState {
         let gaps = take_passed(&mut progress.gaps, to);
         let first = !std::mem::replace(&mut progress.listed, true);
         drop(progress);
-        self.counted.passed(before.distance_to(to), gaps);
+        self.counted.passed(before.distance_to(to), gaps, fate);
         self.moved_bell.ring();
         Ok(if first { AckDone::ChangedFirst } else { AckDone::Changed })
     }

@@ -10,6 +10,7 @@ use wal_format::{Instant, Now, Seq};
 use crate::clock::locked;
 use crate::{Start, StreamError};
 
+use super::tally::Fate;
 use super::{ConsumerState, Core, Ledger, Phase, StreamState};
 
 impl Core {
@@ -155,10 +156,37 @@ impl Core {
         hint: Option<wal_store::Position>,
         note: Option<&[u8]>,
     ) -> Result<super::AckDone, crate::AckError> {
+        self.pass(consumer, to, seek, hint, note, Fate::Delivered)
+    }
+
+    /// As an acknowledgement, of records that were rejected and are dropped.
+    ///
+    /// # Errors
+    /// The cursor is unchanged.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn step_over(
+        &self,
+        consumer: &Arc<ConsumerState>,
+        to: Seq,
+        seek: Option<scheduler::SeekNumber>,
+        hint: Option<wal_store::Position>,
+    ) -> Result<(), crate::AckError> {
+        self.pass(consumer, to, seek, hint, None, Fate::Dropped).map(drop)
+    }
+
+    fn pass(
+        &self,
+        consumer: &Arc<ConsumerState>,
+        to: Seq,
+        seek: Option<scheduler::SeekNumber>,
+        hint: Option<wal_store::Position>,
+        note: Option<&[u8]>,
+        fate: Fate,
+    ) -> Result<super::AckDone, crate::AckError> {
         if self.phase() == Phase::Closed {
             return Err(crate::AckError::Closed);
         }
-        let done = consumer.ack(to, seek, hint, note)?;
+        let done = consumer.ack(to, seek, hint, note, fate)?;
         if done != super::AckDone::Nothing {
             self.hub.moved();
         }

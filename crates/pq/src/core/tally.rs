@@ -20,6 +20,16 @@ pub(crate) struct Counted {
     pub(crate) last_failure: Mutex<Option<String>>,
 }
 
+/// What became of records that a cursor passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Their destination has them.
+    Delivered,
+    /// It rejected them, and they are dropped by choice.
+    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only sinks reject"))]
+    Dropped,
+}
+
 /// What a cursor's move passed that is no record, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -29,10 +39,14 @@ pub(crate) struct Tally {
 }
 
 impl Counted {
-    /// A cursor moved over so many seqs, gaps among them.
-    pub(crate) fn passed(&self, seqs: u64, gaps: Tally) {
+    /// A cursor moved over so many seqs, gaps among them; what became of the records is their fate.
+    pub(crate) fn passed(&self, seqs: u64, gaps: Tally, fate: Fate) {
         let records = seqs.saturating_sub(gaps.lost + gaps.trimmed + gaps.expired);
-        self.acked.fetch_add(records, Ordering::Relaxed);
+        match fate {
+            Fate::Delivered => &self.acked,
+            Fate::Dropped => &self.dropped,
+        }
+        .fetch_add(records, Ordering::Relaxed);
         self.lost.fetch_add(gaps.lost, Ordering::Relaxed);
         self.trimmed.fetch_add(gaps.trimmed, Ordering::Relaxed);
         self.expired.fetch_add(gaps.expired, Ordering::Relaxed);

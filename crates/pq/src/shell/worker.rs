@@ -165,9 +165,10 @@ impl Worker {
                 SendOutcome::Retry { reason } => last = (reason, Duration::ZERO),
                 SendOutcome::Rejected { reason } => match in_hand.slot().settings.on_rejected {
                     OnRejected::Drop => {
-                        let dropped = &in_hand.slot().consumer.counted.dropped;
-                        dropped.fetch_add(delivery.records_count(), Ordering::Relaxed);
-                        return self.took(in_hand, delivery, delivery.next(), None);
+                        let seek = delivery.made_for().map(|(_, seek)| seek);
+                        let (consumer, to) = (&in_hand.slot().consumer, delivery.next());
+                        let over = self.core.step_over(consumer, to, seek, delivery.next_hint());
+                        return over.map_err(|error| (error.to_string(), Duration::ZERO));
                     }
                     _ => return Err((format!("rejected: {reason}"), Duration::ZERO)),
                 },
