@@ -59,12 +59,7 @@ impl<'a> Stage<'a> {
 
     /// A witness with its queue on the stage's file system, open.
     pub(super) fn witness(&self, life: &str) -> Result<Witness> {
-        self.witness_by(&mut Command::new(&self.programs.witness), life)
-    }
-
-    /// [`Stage::witness`] started through another program.
-    pub(super) fn witness_by(&self, command: &mut Command, life: &str) -> Result<Witness> {
-        let mut witness = self.start_by(command, life)?;
+        let mut witness = self.start_by(&mut Command::new(&self.programs.witness), life)?;
         witness.ready()?;
         Ok(witness)
     }
