@@ -87,7 +87,24 @@ pub(crate) struct Verdict {
 }
 
 /// Applies the table. `pieces` ascend by id and hold no retired, void or rival file.
+///
+/// R5: void files are not unlinked while the next recovery would decide otherwise without them: one may alone prove what
+/// was durable. The header of the next segment makes them void for good (R0b), once that segment proves as much.
 pub(crate) fn classify(known: Known, pieces: &[Piece]) -> Verdict {
+    let mut verdict = decide(known, pieces);
+    if !verdict.void.is_empty() {
+        let left = pieces.iter().filter(|piece| !verdict.void.contains(&piece.link.id()));
+        let next = decide(known, &left.cloned().collect::<Vec<_>>());
+        let same =
+            next.next_seq == verdict.next_seq && next.kept == verdict.kept && next.gaps == verdict.gaps;
+        if !same {
+            verdict.void.clear();
+        }
+    }
+    verdict
+}
+
+fn decide(known: Known, pieces: &[Piece]) -> Verdict {
     let inside: Vec<&Piece> = pieces.iter().filter(|piece| is_inside(known, piece)).collect();
     let tail: Vec<&Piece> = pieces.iter().filter(|piece| piece.link.role == Role::HeadlessTail).collect();
     let proven = proven_end(known, pieces);
@@ -101,7 +118,6 @@ pub(crate) fn classify(known: Known, pieces: &[Piece]) -> Verdict {
         walk.tail(piece);
     }
     let mut verdict = walk.finish();
-    keep_proof(known, pieces, &mut verdict);
     for piece in pieces.iter().filter(|piece| piece.link.role == Role::HeadlessInside) {
         let behind = inside.iter().find(|inside| inside.link.id() > piece.link.id());
         let first = behind.and_then(|behind| first_seq(known, behind));
@@ -142,22 +158,6 @@ fn proven_by(piece: &Piece) -> Seq {
     let runs = piece.runs.iter().flatten().filter(|run| run.is_whole()).map(|run| run.durable_end);
     let first = piece.link.found.first_batch.map(|batch| batch.durable_seq);
     Seq::new(runs.chain(first).max().unwrap_or(0))
-}
-
-/// R5: a void file that alone proves D is not unlinked yet, else the next recovery would know less and decide otherwise.
-/// The header of the next segment makes it void for good (R0b), once that segment proves as much.
-fn keep_proof(known: Known, pieces: &[Piece], verdict: &mut Verdict) {
-    let is_void = |piece: &&Piece| verdict.void.contains(&piece.link.id());
-    let others = || pieces.iter().filter(|piece| !is_void(piece));
-    let held = others().flat_map(|piece| piece.runs.iter().flatten());
-    let held = held.filter(|run| run.is_sound()).map(|run| run.end_seq);
-    // The stream reaches a header's first seq only if something stands in front of it.
-    let named = others().skip(1).filter_map(|piece| piece.link.header_first());
-    let elsewhere = others().map(proven_by).chain(held).chain(named).max();
-    let elsewhere = elsewhere.unwrap_or(Seq::new(0)).max(known.durable_end).max(known.floor);
-    let alone = pieces.iter().filter(is_void).filter(|piece| proven_by(piece) > elsewhere);
-    let alone: Vec<SegmentId> = alone.map(|piece| piece.link.id()).collect();
-    verdict.void.retain(|id| !alone.contains(id));
 }
 
 #[cfg(test)]
