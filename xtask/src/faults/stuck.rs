@@ -62,6 +62,9 @@ pub(super) fn read_only_by_the_kernel(stage: &Stage<'_>) -> Result<Outcome> {
     }
     let mut witness = stage.witness("first")?;
     witness.ask("append each 20 500 30000")?;
+    // Registered now: a new consumer would need a write.
+    witness.ask("consume each")?;
+    witness.ask("append each 5 500 30000")?;
     std::fs::write(&trigger, "1")?;
     must_fail(&mut witness, "append each 2 500 400", READ_ONLY, &mut broken)?;
     must_work(&mut witness, "consume each", "on a file system that takes no writes", &mut broken)?;
@@ -84,6 +87,9 @@ pub(super) fn read_only_for_a_while(stage: &Stage<'_>) -> Result<Outcome> {
     let mounted = stage.mount(Kind::Ext4, 32 << 20, &[])?;
     let mut witness = stage.witness("first")?;
     witness.ask("append each 20 500 30000")?;
+    // Registered now: a new consumer would need a write.
+    witness.ask("consume each")?;
+    witness.ask("append each 5 500 30000")?;
     let process = witness.id();
     let fault = Injected::attach(process, &["pwritev,pwritev2,pwrite64,fdatasync,fsync:error=EROFS"])?;
     must_fail(&mut witness, "append each 2 500 400", READ_ONLY, &mut broken)?;
