@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use sim::{Counts, Kind, Outcome, Shape, Violation, mix, operations_of, run_seed, setup_of};
+use sim::{Counts, Kind, Outcome, Shape, Violation, mix, operations_of, run_seed, run_watched, setup_of};
 
 /// Which seeds, and how much is told.
 #[derive(Args)]
@@ -134,13 +134,16 @@ fn report(arguments: &Arguments, mut sum: Sum, seconds: f64) -> bool {
 
 /// One seed, for people.
 fn replay(seed: u64, shape: &Shape, verbose: bool) -> bool {
+    let setup = setup_of(seed, shape);
     if verbose {
-        println!("{:#?}", setup_of(seed, shape).streams);
-        for (step, operation) in operations_of(seed, shape).iter().enumerate() {
-            println!("{:4} {operation:?}", step + 1);
-        }
+        println!("{:#?}", setup.streams);
     }
-    let outcome = run_seed(seed, shape);
+    let outcome = run_watched(setup, &operations_of(seed, shape), &mut |step, operation, world| {
+        if verbose {
+            print!("{}", world.describe());
+            println!("{step:4} {operation:?}");
+        }
+    });
     println!("{:?}", outcome.counts);
     println!("trace hash {:016x}", outcome.trace_hash);
     match &outcome.violation {

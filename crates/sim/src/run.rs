@@ -53,6 +53,16 @@ pub fn run_seed(seed: u64, shape: &Shape) -> Outcome {
 /// Runs these operations on a new queue, then expects everything to come to its end.
 #[must_use]
 pub fn run_operations(setup: Setup, operations: &[Operation]) -> Outcome {
+    run_watched(setup, operations, &mut |_, _, _| {})
+}
+
+/// As [`run_operations`]; `watch` is shown the world before each operation, with its number.
+#[must_use]
+pub fn run_watched(
+    setup: Setup,
+    operations: &[Operation],
+    watch: &mut dyn FnMut(u64, &Operation, &World),
+) -> Outcome {
     let seed = setup.seed;
     let mut counts = Counts::default();
     let mut trace_hash = 0;
@@ -62,6 +72,7 @@ pub fn run_operations(setup: Setup, operations: &[Operation]) -> Outcome {
         let mut run = || {
             for operation in operations {
                 step += 1;
+                watch(step, operation, &world);
                 world.step(operation)?;
             }
             world.settle()

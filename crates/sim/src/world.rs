@@ -114,6 +114,8 @@ pub struct World {
     crash: Option<Crash>,
     health: Health,
     is_limited: bool,
+    /// The last error of a troubled disk, for people.
+    last_trouble: RefCell<String>,
     buffers: ReadBuffers,
     scratch: Vec<u8>,
     payloads_count: u64,
@@ -175,6 +177,7 @@ impl World {
             crash: None,
             health: Health::Sound,
             is_limited: false,
+            last_trouble: RefCell::default(),
             buffers: ReadBuffers::default(),
             scratch: Vec::new(),
             payloads_count: 0,
@@ -226,6 +229,18 @@ impl World {
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         mix(self.trace ^ self.disk.trace_hash())
+    }
+
+    /// The streams as their clients see them, a line each, and the last error since this was asked.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let lines = self.slots.iter().filter_map(|slot| slot.stream.as_ref()).map(view::describe);
+        let mut text: String = lines.map(|line| format!("       {line}\n")).collect();
+        let trouble = self.last_trouble.take();
+        if !trouble.is_empty() {
+            text += &format!("       answered {trouble}\n");
+        }
+        text
     }
 
     /// From here on calls may fail, without that being a violation: to be said by whoever plans faults on [`World::disk`].
@@ -312,6 +327,7 @@ impl World {
     fn expect(&self, what: &str, error: &dyn std::fmt::Display) -> Checked {
         self.told.borrow_mut().push(format!("{what}: {error}"));
         if self.health == Health::Troubled || self.is_dead() {
+            self.last_trouble.replace(format!("{what}: {error}"));
             return Ok(());
         }
         Err(Violation::new(Kind::Unexpected, format!("{what} on a sound disk: {error}")))

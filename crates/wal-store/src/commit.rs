@@ -132,6 +132,11 @@ impl Committer {
         }
     }
 
+    /// Drops what was taken and is not yet published. No round may follow.
+    pub(crate) fn forget(&mut self) {
+        self.in_flight.clear();
+    }
+
     /// Whether batches were taken and are not yet published.
     pub(crate) fn is_midway(&self) -> bool {
         !self.in_flight.is_empty()

@@ -233,6 +233,13 @@ impl Holder for Shared {
 fn first_seq(recovery: &Recovery, settings: &Settings) -> Option<Seq> {
     match settings.read_level {
         ReadLevel::Durable => Some(recovery.next_seq),
-        ReadLevel::Written => recovery.next_seq.checked_add(recovery.shown_unsynced_max),
+        ReadLevel::Written => {
+            let told = recovery.shown_unsynced_max;
+            let is_untold = told == 0 && !recovery.report.clean && recovery.next_seq > Seq::FIRST;
+            // Every segment was retired, and no header tells what the last run may have left unsynced: as much as this one may.
+            let bytes = settings.unsynced_bytes_max.saturating_add(settings.batch_bytes_max as u64);
+            let jump = if is_untold { bytes / wal_format::FRAME_HEAD_BYTES as u64 } else { told };
+            recovery.next_seq.checked_add(jump)
+        }
     }
 }

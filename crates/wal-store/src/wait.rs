@@ -89,7 +89,9 @@ impl Shared {
             tail.forget();
             words
         };
-        lock(&self.committer).close_words(&words);
+        let mut committer = lock(&self.committer);
+        committer.close_words(&words);
+        committer.forget();
         self.ends.want_nothing();
     }
 

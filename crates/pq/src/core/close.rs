@@ -69,7 +69,12 @@ impl Core {
     }
 
     fn write_clean_stop(&self, now: Instant) -> Result<(), offsets::SaveError> {
-        let end_of = |stream: &Arc<StreamState>| durable_end_of(&stream.log).map(|end| (stream.id, end));
+        // A stream that left seqs out and stored nothing behind them yet is not named: the next run must leave them out again, since
+        // readers of an earlier one may have seen records there.
+        let end_of = |stream: &Arc<StreamState>| {
+            let end = durable_end_of(&stream.log).filter(|end| end.end == stream.ends().appended)?;
+            Some((stream.id, end))
+        };
         let ends: Vec<_> = self.all_streams().iter().filter_map(end_of).collect();
         let mut ledger = locked(&self.ledger);
         if ledger.offsets.open_time() > OpenTime::default() {

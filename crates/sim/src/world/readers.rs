@@ -144,7 +144,7 @@ impl World {
         self.turn_taken(end).map(drop)
     }
 
-    /// One turn of a sink; whether there was one.
+    /// One turn of a sink; whether there was one that did not fail.
     pub(super) fn turn_taken(&mut self, end: TurnEnd) -> Checked<bool> {
         let Some(core) = &self.core else { return Ok(false) };
         let Some(mut turn) = core.lease(self.now.instant) else { return Ok(false) };
@@ -159,7 +159,7 @@ impl World {
             Ok(None) => turn.end(TurnResult::Handed, now),
             Err(error) => {
                 turn.end(TurnResult::Failed { wait_min: std::time::Duration::ZERO }, now);
-                self.expect("a sink's read", &error)?;
+                return self.expect("a sink's read", &error).map(|()| false);
             }
             Ok(Some(delivery)) => {
                 self.given(stream, reader, &delivery)?;

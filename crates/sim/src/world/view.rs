@@ -54,6 +54,27 @@ fn stream(handle: &CoreStream) -> StreamView {
     }
 }
 
+/// One stream on a line, for people: its ends, its segments, where its consumers stand.
+pub(super) fn describe(handle: &CoreStream) -> String {
+    let ends = handle.log().ends();
+    let mut text = format!(
+        "{}: first {} durable {} readable {} written {} appended {};",
+        handle.name(),
+        handle.first(),
+        ends.durable,
+        ends.readable,
+        ends.written,
+        ends.appended
+    );
+    for segment in &handle.log().segments() {
+        text += &format!(" seg {} [{}, {})", segment.id, segment.first_seq, segment.end_seq);
+    }
+    for consumer in handle.consumers() {
+        text += &format!("; {} at {} saved {}", consumer.name(), consumer.cursor(), consumer.saved());
+    }
+    text
+}
+
 /// A crash is no damage: nothing of that kind may be reported after one.
 pub(super) fn check_report(report: &OpenReport) -> Checked {
     let alarm = |what: String| Err(Violation::new(Kind::FalseAlarm, what));

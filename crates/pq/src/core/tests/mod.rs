@@ -10,4 +10,5 @@ mod limited_model;
 mod limits;
 mod model;
 mod rig;
+mod skipped;
 mod timing;
