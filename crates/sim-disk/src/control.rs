@@ -10,8 +10,8 @@ use crate::SimDisk;
 use crate::fault::{Fault, On};
 use crate::gate::Gate;
 use crate::pages::PAGE_BYTES;
-use crate::power::{Survival, Unsynced};
-use crate::tree::{Node, Tree};
+use crate::power::{Survival, Unsynced, mix};
+use crate::tree::{Ino, Node, Tree};
 use crate::unsynced::{Ground, bytes_of};
 use crate::world::{GateState, Limits, Machine, World};
 
@@ -124,6 +124,25 @@ impl SimDisk {
     /// Writes that need space beyond this many bytes fail with ENOSPC; `None`: no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().limits.capacity_bytes = bytes;
+    }
+
+    /// A hash over all names and bytes as a process sees them: equal for equal contents.
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let world = self.machine.lock();
+        let mut named: Vec<(PathBuf, Ino)> =
+            world.paths().into_iter().map(|(ino, path)| (path, ino)).collect();
+        named.sort_unstable();
+        let mut hash = 0;
+        for (path, ino) in named {
+            path.as_os_str().as_encoded_bytes().iter().for_each(|byte| hash = mix(hash ^ u64::from(*byte)));
+            let Ok(file) = world.tree.file(ino) else { continue };
+            hash = mix(hash ^ file.cache_len);
+            for word in bytes_of(&file.cache, file.cache_len).chunks(8) {
+                hash = mix(hash ^ word.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+            }
+        }
+        hash
     }
 
     /// Bytes in use, as a full disk counts them: whole pages.

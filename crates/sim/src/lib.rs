@@ -20,6 +20,7 @@
 //!
 //! Whoever switches a rule off, or plans faults of its own, builds a [`Setup`] and calls [`World::step`] itself: see there.
 
+pub mod enumerate;
 mod faults;
 mod flip;
 mod fuzz;
@@ -28,6 +29,7 @@ mod operation;
 mod oracle;
 mod random;
 mod run;
+pub mod scenario;
 mod setup;
 mod violation;
 mod witness;
@@ -49,4 +51,4 @@ pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, run_watch
 pub use setup::{Setup, Wrap, kinds_of_streams, options};
 pub use violation::{Checked, Kind, Violation};
 pub use witness::run as run_witnesses;
-pub use world::{Counts, World};
+pub use world::{Counts, Remains, World};

@@ -5,6 +5,7 @@ mod crash;
 mod each_call_fails;
 mod hunt;
 mod model_test;
+mod scenarios;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,8 @@ struct Arguments {
 enum Check {
     /// Random runs with power cuts, one a seed.
     Crash(crash::Arguments),
+    /// Every call of every scenario stopped, with every survival that can be listed.
+    Enumerate(scenarios::Arguments),
     /// Every bit, truncation and zeroed block of a queue's files, one at a time.
     Flip {
         /// Every how-manieth trial is made: 1 for all.
@@ -39,6 +42,7 @@ enum Check {
 fn main() -> ExitCode {
     let passed = match Arguments::parse().check {
         Check::Crash(arguments) => crash::run(&arguments),
+        Check::Enumerate(arguments) => scenarios::run(&arguments),
         Check::Flip { every } => sim::flip(every),
         Check::Faults(arguments) => each_call_fails::run(&arguments),
         Check::Hunt(arguments) => hunt::run(arguments),

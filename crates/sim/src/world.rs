@@ -10,12 +10,15 @@
 //! it is told to nobody; an error on a disk that nothing was done to is a violation.
 
 mod admin;
+mod branch;
 mod execute;
 mod power;
 mod readers;
 mod settle;
 mod view;
 mod writers;
+
+pub use branch::Remains;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -158,6 +161,13 @@ impl World {
     /// # Errors
     /// Even that went wrong.
     pub fn bare(setup: Setup) -> Checked<Self> {
+        let mut world = Self::unopened(setup);
+        world.begin()?;
+        Ok(world)
+    }
+
+    /// An empty disk, and nobody who opened it.
+    fn unopened(setup: Setup) -> Self {
         let disk = SimDisk::new();
         disk.set_seed(mix(setup.seed).max(1));
         let names = setup.streams.iter().enumerate().map(|(n, s)| (stream_name(n), s.read_level));
@@ -166,7 +176,7 @@ impl World {
         let slot = |_| Slot { readers: (0..readers).map(|_| Reader::default()).collect(), ..Slot::default() };
         let slots = (0..setup.streams.len()).map(slot).collect();
         let wall = WallTime::from_unix(Duration::from_secs(1 << 30));
-        let mut world = Self {
+        Self {
             setup,
             disk,
             core: None,
@@ -186,9 +196,7 @@ impl World {
             trace: 0,
             planned: None,
             told: RefCell::default(),
-        };
-        world.begin()?;
-        Ok(world)
+        }
     }
 
     /// Does one thing, and checks all that came back. After a violation the world is of no more use.

@@ -172,13 +172,22 @@ impl World {
         Ok(())
     }
 
+    /// A stop in order, and the next start.
     pub(super) fn close(&mut self) -> Checked {
-        let Some(core) = &self.core else { return Ok(()) };
+        match self.close_only()? {
+            Some(stopped) => self.reopen(stopped),
+            None => Ok(()),
+        }
+    }
+
+    /// A stop in order; `None`: there was nothing to stop, or the machine stopped in it.
+    pub(super) fn close_only(&mut self) -> Checked<Option<Stopped>> {
+        let Some(core) = &self.core else { return Ok(None) };
         self.oracle.saving();
         let now = self.now;
         let closed = core.close(|| now);
         if self.is_dead() {
-            return Ok(());
+            return Ok(None);
         }
         self.look_at_tickets()?;
         let stopped = match closed {
@@ -195,7 +204,7 @@ impl World {
                 Stopped::PowerCut
             }
         };
-        self.reopen(stopped)
+        Ok(Some(stopped))
     }
 
     pub(super) fn limit(&mut self, limit: Limit) {

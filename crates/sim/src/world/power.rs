@@ -39,11 +39,11 @@ impl World {
         Ok(())
     }
 
-    fn ignore_sites(&self) {
+    pub(super) fn ignore_sites(&self) {
         self.setup.ignored_sites.iter().for_each(|site| self.disk.ignore_site(*site));
     }
 
-    fn open(&self, disk: &SimDisk, life: u64) -> Result<Core, OpenError> {
+    pub(super) fn open(&self, disk: &SimDisk, life: u64) -> Result<Core, OpenError> {
         let wrapped: Arc<dyn Disk> = match &self.setup.wrap {
             Some(wrap) => wrap(disk.clone()),
             None => Arc::new(disk.clone()),
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// The process is gone, with all its handles, and wrote nothing more.
-    fn drop_handles(&mut self) {
+    pub(super) fn drop_handles(&mut self) {
         for slot in &mut self.slots {
             slot.stream = None;
             slot.tickets.clear();
@@ -135,7 +135,7 @@ impl World {
     }
 
     /// Opens what is left, and checks it; `None`: it took a healing, so that nothing can be said of other tries.
-    fn recover(&mut self, stopped: Stopped) -> Checked<Option<View>> {
+    pub(super) fn recover(&mut self, stopped: Stopped) -> Checked<Option<View>> {
         self.life += 1;
         self.now.instant = Instant::ZERO;
         let mut was_healed = false;
