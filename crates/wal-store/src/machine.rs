@@ -184,6 +184,7 @@ impl Machine {
             (_, None) if self.cursor > 0 => self.publish_step(),
             (active, None) => {
                 self.ask = Ask::default();
+                self.trouble.nothing_left();
                 Step::Done(RoundEnd::Clean { dirty: active.is_some_and(|active| !active.clean) })
             }
         }

@@ -69,6 +69,11 @@ impl Trouble {
         self.retry_at = None;
     }
 
+    /// What was refused is not there any more, stored or given up: nothing is to be tried again by itself.
+    pub(super) fn nothing_left(&mut self) {
+        self.retry_at = None;
+    }
+
     pub(super) fn due(&self) -> Option<Instant> {
         let paused = self.paused.as_ref().map(|(at, _)| *at);
         let wait = self.wait.as_ref().map(|(at, _)| *at);
