@@ -239,18 +239,6 @@ impl World {
         mix(self.trace ^ self.disk.trace_hash())
     }
 
-    /// The streams as their clients see them, a line each, and the last error since this was asked.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let lines = self.slots.iter().filter_map(|slot| slot.stream.as_ref()).map(view::describe);
-        let mut text: String = lines.map(|line| format!("       {line}\n")).collect();
-        let trouble = self.last_trouble.take();
-        if !trouble.is_empty() {
-            text += &format!("       answered {trouble}\n");
-        }
-        text
-    }
-
     /// From here on calls may fail, without that being a violation: to be said by whoever plans faults on [`World::disk`].
     pub fn expect_trouble(&mut self) {
         self.health = Health::Troubled;

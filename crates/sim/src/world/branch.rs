@@ -24,6 +24,18 @@ pub struct Remains {
 }
 
 impl World {
+    /// The streams as their clients see them, a line each, and the last error since this was asked.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let lines = self.slots.iter().filter_map(|slot| slot.stream.as_ref()).map(super::view::describe);
+        let mut text: String = lines.map(|line| format!("       {line}\n")).collect();
+        let trouble = self.last_trouble.take();
+        if !trouble.is_empty() {
+            text += &format!("       answered {trouble}\n");
+        }
+        text
+    }
+
     /// Does these until the machine stops in one of them; `false`: it did not. Nothing is recovered.
     ///
     /// # Errors

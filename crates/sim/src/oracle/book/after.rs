@@ -25,7 +25,7 @@ impl Book {
                 record.fate = Fate::Durable;
             }
         }
-        self.may_jump = stopped != Stopped::Clean && self.level == ReadLevel::Written;
+        self.may_jump = self.level == ReadLevel::Written;
         self.check_tags(end, view)?;
         self.check_cursors(end, view)
     }
