@@ -13,7 +13,8 @@
 //!   the empty path is the root itself;
 //! - only regular files and directories are opened, and for writing only files with one name; new files are 0600, new
 //!   directories 0700;
-//! - nothing is replaced: create, link and rename onto an existing name fail with [`ErrorClass::Exists`];
+//! - nothing is replaced but by [`Disk::replace`]: create, link and rename onto an existing name fail with
+//!   [`ErrorClass::Exists`];
 //! - closing never syncs; what no sync covered may vanish with the power, in any subset of sectors and entries;
 //! - no call allocates on success, except `create`, `open`, `lock`, `list` and `map`.
 //!
@@ -92,6 +93,18 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// `Exists` if `to` is taken, `NotFound` without `from`. On error the file keeps at least its old name.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
+
+    /// Renames a file over another one, which loses this name; in one step, so that the name always shows one of them.
+    ///
+    /// Sync the file first: the name may be durable before its bytes.
+    ///
+    /// On return: `to` shows the file, `from` is gone; durable after a sync of both directories.
+    /// If it does not return: the old or the new state.
+    ///
+    /// # Errors
+    /// `NotFound` without either of them, `WrongKind` if one is a directory, and the general ones. On error both names
+    /// show what they showed.
+    fn replace(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
     /// Removes the name of a file; its bytes go with its last name and last descriptor.
     ///

@@ -3,6 +3,8 @@
 //! It runs on the real disk here and on the simulated one in its crate. It says nothing about power loss: a real disk
 //! cannot show that from inside, the simulated one has tests of its own.
 
+mod replace;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IoSlice;
@@ -18,7 +20,7 @@ const SITE: SyncSite = SyncSite::new("contract");
 /// # Panics
 /// At the first thing that is not as documented.
 pub fn check(disk: &dyn Disk) {
-    let parts: [fn(&dyn Disk); 16] = [
+    let parts: [fn(&dyn Disk); 17] = [
         a_new_file_is_empty_and_its_name_is_taken,
         paths_never_leave_the_root,
         bytes_are_where_they_were_written,
@@ -27,7 +29,8 @@ pub fn check(disk: &dyn Disk) {
         lengths_cut_and_grow_with_zeros,
         hopeless_offsets_are_errors,
         a_link_is_a_second_name,
-        a_rename_never_replaces,
+        replace::a_rename_never_replaces,
+        replace::a_file_is_replaced_in_one_step,
         an_unlinked_file_lives_with_its_handle,
         kinds_are_not_mixed_up,
         a_listing_shows_each_name_once,
@@ -179,24 +182,6 @@ fn a_link_is_a_second_name(disk: &dyn Disk) {
     ok(disk.remove_file(Path::new("b")));
     ok(disk.remove_file(Path::new("d/a")));
     ok(disk.remove_dir(Path::new("d")));
-}
-
-fn a_rename_never_replaces(disk: &dyn Disk) {
-    ok(disk.create_dir(Path::new("d")));
-    write(&*ok(disk.create(Path::new("a"))), 0, b"one");
-    write(&*ok(disk.create(Path::new("b"))), 0, b"two");
-    let error = err(disk.rename(Path::new("a"), Path::new("b")), ErrorClass::Exists);
-    assert_eq!((error.op(), error.path()), (Op::Rename, Path::new("b")));
-    assert_eq!(content(&*ok(disk.open(Path::new("b"), OpenMode::Read))), b"two");
-    ok(disk.rename(Path::new("a"), Path::new("d/c")));
-    err(disk.stat(Path::new("a")), ErrorClass::NotFound);
-    assert_eq!(content(&*ok(disk.open(Path::new("d/c"), OpenMode::Read))), b"one");
-    err(disk.rename(Path::new("a"), Path::new("x")), ErrorClass::NotFound);
-    ok(disk.rename(Path::new("d"), Path::new("e")));
-    assert_eq!(names(disk, "e"), BTreeSet::from([OsString::from("c")]));
-    ok(disk.remove_file(Path::new("e/c")));
-    ok(disk.remove_dir(Path::new("e")));
-    ok(disk.remove_file(Path::new("b")));
 }
 
 fn an_unlinked_file_lives_with_its_handle(disk: &dyn Disk) {

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Names: a sync, of a file or a directory, answers to its [`SyncSite`]'s name. Every other call that changes the
-//! disk answers to `<op>.<kind>`, where op is one of `create`, `create_dir`, `link`, `rename`, `remove`,
-//! `remove_dir`, `write`, `set_len`, `allocate`, and kind is the file name's extension (`seg`, `meta`), or without
+//! disk answers to `<op>.<kind>`, where op is one of `create`, `create_dir`, `link`, `rename`, `replace`,
+//! `remove`, `remove_dir`, `write`, `set_len`, `allocate`, and kind is the file name's extension (`seg`, `meta`), or without
 //! one the part before its first `-` (`cursors`, `catalog`, `LOCK`), or `dir` for a directory whose name is a number.
 //! A link or rename goes by its target. `middle` is for writes only; elsewhere it is refused.
 //!
@@ -178,6 +178,10 @@ impl Disk for KillAt {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         self.run(&Named(Op::Rename, to), || self.inner.rename(from, to))
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.run(&Named(Op::Replace, to), || self.inner.replace(from, to))
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {

@@ -186,6 +186,7 @@ pub enum Op {
     SyncDir,
     Link,
     Rename,
+    Replace,
     RemoveFile,
     RemoveDir,
     List,
@@ -205,13 +206,14 @@ pub enum Op {
 
 impl Op {
     /// Every operation, in a fixed order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Create,
         Self::Open,
         Self::CreateDir,
         Self::SyncDir,
         Self::Link,
         Self::Rename,
+        Self::Replace,
         Self::RemoveFile,
         Self::RemoveDir,
         Self::List,
@@ -239,6 +241,7 @@ impl Op {
             Self::SyncDir => "sync_dir",
             Self::Link => "link",
             Self::Rename => "rename",
+            Self::Replace => "replace",
             Self::RemoveFile => "remove",
             Self::RemoveDir => "remove_dir",
             Self::List => "list",

@@ -177,6 +177,20 @@ impl Disk for OsDisk {
         })
     }
 
+    fn replace(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.two_names(Op::Replace, from, to, |from_dir, from_name, to_dir, to_name| {
+            // The kernel's rename would make the name if it is not there, and would follow nothing but take anything.
+            for (dir, name) in [(from_dir, from_name), (to_dir, to_name)] {
+                match FileType::from_raw_mode(fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode) {
+                    FileType::RegularFile => {}
+                    FileType::Directory => return Err(Errno::ISDIR),
+                    _ => return Err(Errno::LOOP),
+                }
+            }
+            fs::renameat(from_dir, from_name, to_dir, to_name)
+        })
+    }
+
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         self.at_parent(Op::RemoveFile, path, |dir, name| fs::unlinkat(dir, name, AtFlags::empty()))
     }

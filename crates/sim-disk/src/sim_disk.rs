@@ -114,6 +114,10 @@ impl Disk for SimDisk {
             .map_err(|error| name_target(error, to))
     }
 
+    fn replace(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.change(call(Op::Replace, from), |tree, order| tree.replace(from, to, order))
+    }
+
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         self.change(call(Op::RemoveFile, path), |tree, order| tree.remove_file(path, order))
     }

@@ -125,13 +125,28 @@ impl Tree {
     }
 
     pub(crate) fn rename(&mut self, from: &Path, to: &Path, order: Order) -> Result<(), Errno> {
-        let (from_dir, from_name) = self.parent(from)?;
-        let ino = *self.dir(from_dir)?.cache.get(from_name).ok_or(ENOENT)?;
-        let (to_dir, to_name) = self.vacant(to)?;
+        let (at, ino) = (self.parent(from)?, self.resolve(from)?);
+        let to_at = self.vacant(to)?;
         if to.starts_with(from) {
             return Err(EINVAL);
         }
-        let (from, to) = (from_name.to_owned(), to_name.to_owned());
+        self.go(at, to_at, ino, order)
+    }
+
+    /// As `rename`, over a file that loses its name in the same change.
+    pub(crate) fn replace(&mut self, from: &Path, to: &Path, order: Order) -> Result<(), Errno> {
+        let (at, to_at) = (self.parent(from)?, self.parent(to)?);
+        let (ino, old) = (self.resolve(from)?, self.resolve(to)?);
+        self.file(ino).and(self.file(old))?;
+        if ino == old {
+            return Ok(());
+        }
+        self.file_mut(old)?.link_count -= 1;
+        self.go(at, to_at, ino, order)
+    }
+
+    fn go(&mut self, from: (Ino, &OsStr), to: (Ino, &OsStr), ino: Ino, order: Order) -> Result<(), Errno> {
+        let ((from_dir, from), (to_dir, to)) = ((from.0, from.1.to_owned()), (to.0, to.1.to_owned()));
         self.dir_mut(from_dir)?.cache.remove(&from);
         self.dir_mut(to_dir)?.cache.insert(to.clone(), ino);
         self.pending.push(Pending { order, change: NameChange::Move { from_dir, from, to_dir, to, ino } });

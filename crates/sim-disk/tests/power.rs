@@ -52,6 +52,31 @@ fn a_name_that_was_not_synced_may_be_gone_with_its_durable_bytes() {
     assert!(disk.unsynced().is_empty());
 }
 
+// S12
+#[test]
+fn a_replaced_name_shows_the_old_file_or_the_new_one_whatever_the_power_takes() {
+    let disk = SimDisk::new();
+    disk.create_dir(path("d")).unwrap();
+    disk.sync_dir(path(""), NAMES).unwrap();
+    drop(durable(&disk, "d/f", b"old"));
+    disk.sync_dir(path("d"), NAMES).unwrap();
+    drop(durable(&disk, "new", b"new!"));
+    disk.link(path("d/f"), path("kept")).unwrap();
+    disk.sync_dir(path(""), NAMES).unwrap();
+    disk.replace(path("new"), path("d/f")).unwrap();
+    assert_eq!((disk.stat(path("kept")).unwrap().link_count, disk.stat(path("d/f")).unwrap().len), (1, 4));
+    let snapshot = disk.snapshot();
+    let cut = |survival: &Survival| SimDisk::from_snapshot(&snapshot).power_cut(survival);
+    assert_eq!(cut(&Survival::Nothing).read("d/f"), b"old");
+    let kept = cut(&Survival::Everything);
+    assert_eq!(
+        (kept.read("d/f"), kept.read("kept"), exists(&kept, "new")),
+        (b"new!".to_vec(), b"old".to_vec(), false)
+    );
+    disk.sync_dir(path("d"), NAMES).unwrap();
+    assert_eq!(disk.power_cut(&Survival::Nothing).read("d/f"), b"new!");
+}
+
 #[test]
 fn a_directory_needs_its_parent_synced() {
     let disk = SimDisk::new();

@@ -290,6 +290,9 @@ impl Disk for Wrapped {
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         self.inner.rename(from, to)
     }
+    fn replace(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.inner.replace(from, to)
+    }
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         let stat = self.inner.stat(path);
         self.inner.remove_file(path)?;
