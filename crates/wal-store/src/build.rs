@@ -102,7 +102,7 @@ impl Segment {
             identity,
             segment: SegmentId::new(id),
             first_seq: Seq::new(first),
-            created_at: WallTime::from_nanos(1_000 + id),
+            created_at: WallTime::from_nanos(id.saturating_add(1_000)),
             unsynced_bytes_max: UNSYNCED_BYTES_MAX,
             predecessor,
         };

@@ -69,10 +69,12 @@ mod log;
 mod machine;
 mod meter;
 mod pool;
+pub mod quarantine;
 mod read;
 mod record;
 mod recover;
 mod retire;
+mod rewrite;
 mod room;
 mod scan;
 mod segments;
@@ -97,13 +99,15 @@ pub use limits::{Limits, OnFull};
 pub use log::{Log, Progress, Want};
 pub use machine::DurableEnd;
 pub use meter::Pressure;
+pub use quarantine::{QUARANTINE_DIR, quarantine_bytes};
 pub use read::{
-    Chunk, Gap, GapReason, Item, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod,
-    RecordRef, Records, Run,
+    Chunk, Gap, GapReason, Item, LoneSegment, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits,
+    ReadMethod, RecordRef, Records, Run,
 };
 pub use record::Record;
-pub use recover::{Evidence, QUARANTINE_DIR, RecoverError, Recovery, RecoveryReport, recover};
+pub use recover::{Evidence, RecoverError, Recovery, RecoveryReport, recover};
 pub use retire::{RetireError, RetirePoint};
+pub use rewrite::{Rewrite, RewriteAccess, RewriteError, RewriteKind, RewritePlan, plan_rewrites};
 pub use room::Room;
 pub use scan::{Finding, FindingKind, ScanDepth, ScanReport, scan_read_only};
 pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_id, segment_path};

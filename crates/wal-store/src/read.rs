@@ -15,8 +15,11 @@
 mod buffers;
 mod chunk;
 mod fill;
+mod lone;
 mod mend;
 mod search;
+
+use std::path::Path;
 
 use disk::{DiskError, ErrorClass, OpenMode};
 use wal_format::{
@@ -25,6 +28,7 @@ use wal_format::{
 
 pub use buffers::{ReadBuffers, ReadMethod};
 pub use chunk::{Chunk, Gap, GapReason, Item, RecordRef, Records, Run};
+pub use lone::LoneSegment;
 pub(crate) use mend::{Part, find_next, mend};
 
 use crate::segments::{Place, SegmentInfo, SegmentList, segment_path};
@@ -227,9 +231,20 @@ fn read_segment(
     limits: ReadLimits,
     buffers: &mut ReadBuffers,
 ) -> Result<Found, ReadError> {
+    read_file(ctx, &segment_path(&ctx.dir, segment.id), segment, from, bound, limits, buffers)
+}
+
+fn read_file(
+    ctx: &StoreContext,
+    path: &Path,
+    segment: SegmentInfo,
+    from: ReadFrom,
+    bound: Seq,
+    limits: ReadLimits,
+    buffers: &mut ReadBuffers,
+) -> Result<Found, ReadError> {
     let end = segment.end_seq.min(bound);
-    let path = segment_path(&ctx.dir, segment.id);
-    let held = match ctx.files.open(&*ctx.disk, &path, OpenMode::Read) {
+    let held = match ctx.files.open(&*ctx.disk, path, OpenMode::Read) {
         Ok(held) => held,
         Err(error) if error.class() == ErrorClass::NotFound => {
             let gap = Gap { from: from.seq, to: end, reason: GapReason::Lost };
@@ -240,7 +255,7 @@ fn read_segment(
     let chunk =
         Reading::new(ctx.identity, segment, held.file(), from.seq, end).run(from.hint, limits, buffers)?;
     // Only after success: a descriptor that failed is closed, the next read opens a new one.
-    ctx.files.check_in(&path, held);
+    ctx.files.check_in(path, held);
     Ok(Found::Chunk(chunk))
 }
 

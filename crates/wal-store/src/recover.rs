@@ -32,7 +32,6 @@ use wal_format::{DecodeError, Predecessor, SegmentId, Seq};
 use crate::classify::{Known, Row, Verdict, classify};
 use crate::segments::{SegmentInfo, SegmentState};
 use crate::{Gap, OwnedTag, SegmentList, StoreContext};
-pub use act::QUARANTINE_DIR;
 use chain::Link;
 use collect::{Collected, Trust};
 
@@ -120,6 +119,8 @@ pub struct RecoveryReport {
     pub dead_bytes: u64,
     /// Names in the directory that are not a segment's, ignored. Lossy where they are not UTF-8.
     pub strays: Vec<String>,
+    /// Files with a segment's name whose ids this stream cannot have reached, and with nothing of it inside: ignored.
+    pub beyond: Vec<SegmentId>,
     /// The disk cannot drop cached pages: what was read may be ahead of the medium.
     pub cache_kept: bool,
 }
@@ -208,7 +209,8 @@ pub(crate) fn conclude(
 ) -> Result<Recovery, RecoverError> {
     let known = known(evidence);
     let segments = segments(verdict, known.floor);
-    let highest = collected.links.iter().map(Link::id).max().unwrap_or(SegmentId::new(0));
+    let within = collected.links.iter().map(Link::id).filter(|id| *id <= collected.reach);
+    let highest = within.max().unwrap_or(SegmentId::new(0));
     let floor_before = SegmentId::new(floor_segment(evidence).get() - 1);
     let next_segment = highest.max(floor_before).checked_next().ok_or(RecoverError::UsedUp)?;
     let last = verdict.kept.last();

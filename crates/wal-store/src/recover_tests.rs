@@ -12,7 +12,7 @@ use wal_format::{
 
 use super::*;
 use crate::build::{IDENTITY, Seen, Segment, context, dir, new_disk, payload, put_file, read_all};
-use crate::{GapReason, segment_id, segment_path};
+use crate::{GapReason, QUARANTINE_DIR, segment_id, segment_path};
 
 /// Recovers as a new process does, checks that doing it again says the same, and reads everything.
 fn recovered(disk: &SimDisk, evidence: &Evidence) -> (Recovery, Seen) {
@@ -377,7 +377,7 @@ fn an_older_file_without_a_header_is_read_by_its_batches_and_kept_safe_only_if_a
     let disk = put(&[&one, &holed, &three]);
     let (recovery, seen) = recovered(&disk, &none());
     assert_eq!((seen.missing(), gaps(&recovery)), (vec![4, 5], vec![(4, 6)]));
-    assert_eq!(quarantined(&disk), ["0000000000000007-0000000000000002.seg"]);
+    assert_eq!(quarantined(&disk), ["0000000000000007-0000000000000002.damaged.seg"]);
     assert_eq!(names(&disk), [1, 2, 3], "it stays where it is, too");
     // Nothing at or above the floor: ignored.
     let disk = put(&[&one, &holed, &three]);
@@ -450,6 +450,41 @@ fn foreign_and_misnamed_files_are_never_decoded_as_ours_and_are_kept_safe() {
     assert_eq!(names(&disk), [1, 2]);
     assert_eq!(quarantined(&disk).len(), 2);
     assert_eq!(recovery.next_segment.get(), 10);
+}
+
+/// S31: an id the chain cannot have reached, with nothing of ours under it, is nobody's segment.
+#[test]
+fn a_strange_file_under_the_last_id_is_left_alone_and_ids_go_on() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let two = Segment::new(2, one.next, Some(&one)).batch(2);
+    let strange = segment_path(&dir(), SegmentId::new(u64::MAX));
+    for bytes in [&b""[..], b"notes of mine", &[0; 9000]] {
+        let disk = put(&[&one, &two]);
+        put_file(&disk, &strange, bytes);
+        let (recovery, seen) = recovered(&disk, &none());
+        assert_eq!((seen.seqs(), gaps(&recovery)), (vec![1, 2, 3, 4, 5], vec![]));
+        assert_eq!(
+            (recovery.next_segment.get(), recovery.report.beyond.as_slice()),
+            (3, &[SegmentId::new(u64::MAX)][..])
+        );
+        assert_eq!((disk.read(&strange), quarantined(&disk)), (bytes.to_vec(), vec![]), "it is somebody's");
+    }
+    // A copy of ours, with its header or without, is a stranger like any other: it does not use ids up either.
+    for copy in [one.clone(), one.clone().zero(0..4096)] {
+        let disk = put(&[&one, &two]);
+        copy.put_as(&disk, u64::MAX);
+        let recovery = recover(&context(&disk), &none()).unwrap();
+        assert_eq!((recovery.next_segment.get(), recovery.report.count(Row::R9)), (3, 1));
+        assert_eq!((names(&disk), quarantined(&disk).len()), (vec![1, 2], 1));
+    }
+}
+
+/// S45: an id of our own near the end still ends the ids.
+#[test]
+fn a_segment_of_ours_under_the_last_id_uses_ids_up() {
+    let last = Segment::new(u64::MAX, 1, None).batch(3);
+    let error = recover(&context(&put(&[&last])), &none()).unwrap_err();
+    assert!(matches!(error, RecoverError::UsedUp), "{error}");
 }
 
 /// R10.

@@ -142,13 +142,17 @@ pub fn scan_read_only(
         for segment in report.segments.clone().iter() {
             inspect(ctx, &collected, segment, &mut report.findings)?;
         }
-        count(ctx, evidence, &mut report)?;
+        let counted = count(ctx, evidence, &report.segments, report.end)?;
+        report.gaps = counted.gaps;
+        report.record_count = counted.record_count;
+        report.payload_bytes = counted.payload_bytes;
+        report.batch_count = counted.batch_count;
     }
     Ok(report)
 }
 
 /// Finds what is damaged in one segment, in front of its end.
-fn inspect(
+pub(crate) fn inspect(
     ctx: &StoreContext,
     collected: &Collected,
     segment: &SegmentInfo,
@@ -191,13 +195,27 @@ fn missing(seq: Seq, run: &RunFact) -> Vec<(Seq, Seq)> {
     if run.first > seq && !run.continues(seq) { vec![(seq, run.first)] } else { Vec::new() }
 }
 
+/// What a reader of everything sees.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) record_count: u64,
+    payload_bytes: u64,
+    batch_count: u64,
+}
+
 /// Reads everything as a consumer does, and counts.
-fn count(ctx: &StoreContext, evidence: &Evidence, report: &mut ScanReport) -> Result<(), RecoverError> {
+pub(crate) fn count(
+    ctx: &StoreContext,
+    evidence: &Evidence,
+    segments: &SegmentList,
+    end: Seq,
+) -> Result<Counted, RecoverError> {
     let mut buffers = ReadBuffers::default();
     let mut at = ReadFrom { seq: known(evidence).floor, hint: None };
-    report.gaps.clear();
-    while at.seq < report.end {
-        let chunk = report.segments.read(ctx, at, report.end, ReadLimits::default(), &mut buffers);
+    let mut counted = Counted::default();
+    while at.seq < end {
+        let chunk = segments.read(ctx, at, end, ReadLimits::default(), &mut buffers);
         let chunk = chunk.map_err(|error| match error {
             ReadError::Disk { source, .. } => RecoverError::Disk { source },
             ReadError::NewerFormat { segment, offset, source } => {
@@ -206,24 +224,24 @@ fn count(ctx: &StoreContext, evidence: &Evidence, report: &mut ScanReport) -> Re
         })?;
         if chunk.is_empty() {
             // Lost behind the last segment.
-            report.gaps.push(Gap { from: at.seq, to: report.end, reason: GapReason::Lost });
+            counted.gaps.push(Gap { from: at.seq, to: end, reason: GapReason::Lost });
             break;
         }
         for record in chunk.records() {
-            report.record_count += 1;
-            report.payload_bytes += record.payload.len() as u64;
+            counted.record_count += 1;
+            counted.payload_bytes += record.payload.len() as u64;
         }
         let batches = chunk.items.iter().filter_map(Item::run).map(|run| run.batches().count() as u64);
-        report.batch_count += batches.sum::<u64>();
+        counted.batch_count += batches.sum::<u64>();
         for gap in chunk.gaps() {
-            match report.gaps.last_mut() {
+            match counted.gaps.last_mut() {
                 Some(last) if (last.to, last.reason) == (gap.from, gap.reason) => last.to = gap.to,
-                _ => report.gaps.push(gap),
+                _ => counted.gaps.push(gap),
             }
         }
         at = ReadFrom { seq: chunk.next, hint: chunk.next_hint };
     }
-    Ok(())
+    Ok(counted)
 }
 
 #[cfg(test)]

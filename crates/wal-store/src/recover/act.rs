@@ -3,8 +3,6 @@
 //! Invariants: a link into quarantine is durable before the name it saves is unlinked; unlinks go in ascending order and
 //! stop at the first failure; doing it again does nothing new.
 
-use std::path::{Path, PathBuf};
-
 use disk::{DiskError, ErrorClass, SyncSite};
 use wal_format::SegmentId;
 
@@ -13,13 +11,9 @@ use super::chain::Role;
 use super::collect::Collected;
 use crate::StoreContext;
 use crate::classify::Verdict;
+use crate::quarantine::{self, QuarantineName, QuarantineReason};
 use crate::segments::segment_path;
 
-/// Where damaged files are kept until the user removes them, relative to the disk's root.
-pub const QUARANTINE_DIR: &str = "quarantine";
-
-/// Syncs of the quarantine directory, and of the root when it was created.
-const QUARANTINE_SITE: SyncSite = SyncSite::new("recover.quarantine");
 /// Syncs of the stream's directory after unlinking.
 const UNLINK_SITE: SyncSite = SyncSite::new("recover.unlink");
 
@@ -33,7 +27,18 @@ pub(super) fn act(
     let mut keep: Vec<SegmentId> = verdict.quarantine.iter().copied().chain(rivals).collect();
     keep.extend(verdict.void.iter().copied().filter(|id| may_fill_a_gap(collected, verdict, *id)));
     keep.sort_unstable();
-    quarantine(ctx, &keep, report)?;
+    for id in &keep {
+        let why = if verdict.quarantine.contains(id) {
+            QuarantineReason::Damaged
+        } else {
+            QuarantineReason::Stranger
+        };
+        let name = QuarantineName::segment(ctx.identity.stream, *id, why);
+        report.quarantined.push(quarantine::link(&*ctx.disk, &segment_path(&ctx.dir, *id), &name)?);
+    }
+    if !keep.is_empty() {
+        quarantine::sync(&*ctx.disk)?;
+    }
 
     let gone = |role| matches!(role, Role::Retired | Role::Void | Role::Rival);
     let mut unlink: Vec<SegmentId> =
@@ -60,32 +65,4 @@ fn may_fill_a_gap(collected: &Collected, verdict: &Verdict, id: SegmentId) -> bo
         collected.pieces.iter().filter(|piece| piece.link.id() == id).flat_map(|piece| piece.runs.iter());
     let mut runs = runs.flatten().filter(|run| run.is_sound());
     runs.any(|run| verdict.gaps.iter().any(|gap| run.first < gap.to && gap.from < run.end_seq))
-}
-
-/// The name a file of this stream bears in quarantine.
-fn quarantine_path(ctx: &StoreContext, id: SegmentId) -> PathBuf {
-    let name = format!("{:016x}-{:016x}.seg", ctx.identity.stream.get(), id.get());
-    Path::new(QUARANTINE_DIR).join(name)
-}
-
-fn quarantine(ctx: &StoreContext, ids: &[SegmentId], report: &mut RecoveryReport) -> Result<(), DiskError> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let dir = Path::new(QUARANTINE_DIR);
-    match ctx.disk.create_dir(dir) {
-        Ok(()) => ctx.disk.sync_dir(Path::new(""), QUARANTINE_SITE)?,
-        Err(error) if error.class() == ErrorClass::Exists => {}
-        Err(error) => return Err(error),
-    }
-    for id in ids {
-        let path = quarantine_path(ctx, *id);
-        match ctx.disk.link(&segment_path(&ctx.dir, *id), &path) {
-            // Linked by an earlier recovery.
-            Err(error) if error.class() == ErrorClass::Exists => {}
-            linked => linked?,
-        }
-        report.quarantined.push(path);
-    }
-    ctx.disk.sync_dir(dir, QUARANTINE_SITE)
 }

@@ -59,11 +59,21 @@ impl Link {
     }
 }
 
+/// How far above every id that something names a stream can be: it takes an id for each file it begins.
+const REACH: u64 = 1 << 32;
+
+/// The highest id this stream can have reached.
+pub(crate) fn reach(floor_segment: SegmentId, found: &[Found]) -> SegmentId {
+    let named = found.iter().filter(|found| found.head.header().is_some()).map(|found| found.id);
+    let named = named.max().unwrap_or(floor_segment).max(floor_segment);
+    SegmentId::new(named.get().saturating_add(REACH))
+}
+
 /// Gives every file its role. `found` ascends by id.
-pub(crate) fn chain(floor_segment: SegmentId, found: &[Found]) -> Vec<Link> {
+pub(crate) fn chain(floor_segment: SegmentId, reach: SegmentId, found: &[Found]) -> Vec<Link> {
     let mut links: Vec<Link> = found
         .iter()
-        .map(|found| Link { found: *found, role: first_role(floor_segment, found), named_end: None })
+        .map(|found| Link { found: *found, role: first_role(floor_segment, reach, found), named_end: None })
         .collect();
     void_between(&mut links);
     for index in 0..links.len() {
@@ -83,13 +93,15 @@ pub(crate) fn chain(floor_segment: SegmentId, found: &[Found]) -> Vec<Link> {
     links
 }
 
-fn first_role(floor_segment: SegmentId, found: &Found) -> Role {
+fn first_role(floor_segment: SegmentId, reach: SegmentId, found: &Found) -> Role {
     match found.head {
         _ if found.id < floor_segment => Role::Retired,
         Head::Sound(_) | Head::Mended(_) => Role::Linked,
         // The header of a retired segment: a file that was recycled, and whose new header never arrived.
         Head::Claims(id) if id < floor_segment => Role::HeadlessTail,
         Head::Claims(_) | Head::Foreign => Role::Rival,
+        // Batches of ours under an id that was never ours: somebody's copy.
+        Head::Absent if found.id > reach => Role::Rival,
         Head::Absent | Head::Newer(_) => Role::HeadlessTail,
     }
 }

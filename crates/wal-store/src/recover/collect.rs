@@ -13,7 +13,7 @@ use std::path::Path;
 use disk::{Advice, DiskError, EntryKind, ErrorClass, File, OpenMode, SyncSite};
 use wal_format::{FRAME_HEAD_BYTES, FRAMES_BYTES_MAX, SEGMENT_HEADER_BYTES, SegmentId};
 
-use super::chain::{Link, Role, chain};
+use super::chain::{Link, Role, chain, reach};
 use super::facts::{Found, Head, RunFact, look, merge_tags};
 use super::sweep::{Reach, ScanFailure, Window, scan};
 use super::{Evidence, RecoverError, RecoveryReport, floor_segment, known};
@@ -45,6 +45,8 @@ pub(crate) struct Collected {
     pub(crate) links: Vec<Link>,
     /// The files the table is applied to, with what is in them.
     pub(crate) pieces: Vec<Piece>,
+    /// The highest id this stream can have reached.
+    pub(crate) reach: SegmentId,
     /// What can be reported so far.
     pub(crate) report: RecoveryReport,
 }
@@ -85,7 +87,10 @@ pub(crate) fn collect(
     let floor_segment = floor_segment(evidence);
     let mut found = heads(ctx, &ids, floor_segment, trust, &mut report)?;
     found.reverse();
-    let links = chain(floor_segment, &found);
+    let reach = reach(floor_segment, &found);
+    report.beyond = beyond(ctx, reach, &found)?;
+    found.retain(|found| !report.beyond.contains(&found.id));
+    let links = chain(floor_segment, reach, &found);
     for link in &links {
         let id = link.id();
         match (link.role, link.found.head) {
@@ -101,7 +106,19 @@ pub(crate) fn collect(
         }
     }
     let pieces = pieces(ctx, evidence, &links, &mut report)?;
-    Ok(Collected { links, pieces, report })
+    Ok(Collected { links, pieces, reach, report })
+}
+
+/// Files whose ids this stream cannot have reached and that hold nothing of it: somebody else's, whatever their names.
+fn beyond(ctx: &StoreContext, reach: SegmentId, found: &[Found]) -> Result<Vec<SegmentId>, RecoverError> {
+    let mut ids = Vec::new();
+    for found in found.iter().filter(|found| found.id > reach && found.head == Head::Absent) {
+        let link = Link { found: *found, role: Role::HeadlessTail, named_end: None };
+        if scan_file(ctx, &link, Reach { end: found.len, seq_end: None, window: None })?.is_empty() {
+            ids.push(found.id);
+        }
+    }
+    Ok(ids)
 }
 
 /// The ids of the directory's segment files, ascending.
