@@ -18,6 +18,7 @@ use disk::{Disk, SyncSite};
 use offsets::journal::{Bodies, Generation, Journal, JournalError, JournalReport};
 use wal_format::{Incarnation, JournalKind, QueueId, Seq, StreamId, WallTime};
 
+use crate::losses::{Folded, Losses};
 use crate::{Gap, StreamSettings};
 
 mod body;
@@ -40,8 +41,7 @@ pub(crate) struct Entry {
     pub(crate) settings: StreamSettings,
     /// Its tombstone is durable: its files and cursors go.
     pub(crate) deleted: bool,
-    /// Ascending, apart.
-    pub(crate) losses: Vec<Gap>,
+    pub(crate) losses: Losses,
 }
 
 /// Which streams there are.
@@ -142,10 +142,29 @@ impl Catalog {
             created_at,
             settings: settings.clone(),
             deleted: false,
-            losses: Vec::new(),
+            losses: Losses::default(),
         };
         self.save(&[Change::create(&entry)], CREATE)?;
         Ok(entry)
+    }
+
+    /// Adds a stream that has files already, under the id and incarnation they bear. Id and name must be free.
+    ///
+    /// # Errors
+    /// The disk; the stream is not there then.
+    pub(crate) fn adopt(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        debug_assert!(self.named(&entry.name).is_none() && !self.knows(entry.id), "the caller looked");
+        self.save(&[Change::create(entry)], CREATE)
+    }
+
+    /// Writes a new generation of the journal now, whatever its length.
+    ///
+    /// # Errors
+    /// The disk. What was durable still is.
+    pub(crate) fn compact(&mut self) -> Result<(), JournalError> {
+        let mut all = Bodies::new();
+        self.state.snapshot(&mut all);
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.compact(&all))
     }
 
     /// Replaces a stream's settings.
@@ -176,19 +195,30 @@ impl Catalog {
         self.save(&[Change::Forget { id: id.get() }], FORGET)
     }
 
-    /// Remembers losses; those known already are left out. Returns the new ones.
+    /// What a stream is known to have lost.
+    pub(crate) fn losses(&self, id: StreamId) -> Option<&Losses> {
+        self.state.entries.get(&id).map(|entry| &entry.losses)
+    }
+
+    /// Remembers losses; what is known of them already is left out. Returns what is new.
     ///
     /// # Errors
-    /// The disk; they are found again at the next open.
-    pub(crate) fn add_losses(&mut self, id: StreamId, gaps: &[Gap]) -> Result<Vec<Gap>, JournalError> {
+    /// The disk; nothing of them is remembered.
+    pub(crate) fn add_losses(
+        &mut self,
+        id: StreamId,
+        gaps: &[Gap],
+        found_at: WallTime,
+    ) -> Result<Vec<Gap>, JournalError> {
         let Some(entry) = self.state.entries.get(&id) else { return Ok(Vec::new()) };
-        let new: Vec<Gap> = gaps
-            .iter()
-            .filter(|gap| !entry.losses.iter().any(|known| known.from <= gap.from && gap.to <= known.to))
-            .cloned()
-            .collect();
+        let mut known = entry.losses.clone();
+        let mut new = Vec::new();
+        for gap in gaps {
+            new.extend(known.news(gap));
+            known.add(gap, Some(found_at));
+        }
         if !new.is_empty() {
-            let changes: Vec<Change> = new.iter().map(|gap| Change::loss(id, gap)).collect();
+            let changes: Vec<Change> = new.iter().map(|gap| Change::loss(id, gap, Some(found_at))).collect();
             self.save(&changes, LOSS)?;
         }
         Ok(new)
@@ -251,11 +281,14 @@ impl State {
             Change::Forget { id } => {
                 self.entries.remove(&StreamId::new(*id));
             }
-            Change::Loss { id, from, to, reason } => {
+            Change::Loss { id, from, to, reason } => self.lose(*id, (*from, *to), *reason, None),
+            Change::LossAt { id, from, to, reason, found_at } => {
+                self.lose(*id, (*from, *to), *reason, Some(WallTime::from_nanos(*found_at)));
+            }
+            Change::LossesFolded { id, below, ranges_count, records_count } => {
                 if let Some(entry) = self.entries.get_mut(&StreamId::new(*id)) {
-                    let reason = body::reason_of(*reason);
-                    entry.losses.push(Gap { from: Seq::new(*from), to: Seq::new(*to), reason });
-                    entry.losses.sort_by_key(|gap| (gap.from, gap.to));
+                    let (ranges_count, records_count) = (*ranges_count, *records_count);
+                    entry.losses.fold(Folded { below: Seq::new(*below), ranges_count, records_count });
                 }
             }
         }
@@ -267,6 +300,13 @@ impl State {
         }
     }
 
+    fn lose(&mut self, id: u64, (from, to): (u64, u64), reason: u8, found_at: Option<WallTime>) {
+        if let Some(entry) = self.entries.get_mut(&StreamId::new(id)) {
+            let gap = Gap { from: Seq::new(from), to: Seq::new(to), reason: body::reason_of(reason) };
+            entry.losses.add(&gap, found_at);
+        }
+    }
+
     fn snapshot(&self, bodies: &mut Bodies) {
         bodies.push(&Change::NextId { id: self.next_id }.encode());
         for entry in self.entries.values() {
@@ -274,8 +314,11 @@ impl State {
             if entry.deleted {
                 bodies.push(&Change::Tombstone { id: entry.id.get() }.encode());
             }
-            for gap in &entry.losses {
-                bodies.push(&Change::loss(entry.id, gap).encode());
+            if entry.losses.folded() != Folded::default() {
+                bodies.push(&Change::folded(entry.id, entry.losses.folded()).encode());
+            }
+            for lost in entry.losses.iter() {
+                bodies.push(&Change::loss(entry.id, &lost.gap, lost.found_at).encode());
             }
         }
     }

@@ -31,8 +31,9 @@ fn what_is_saved_is_found_after_a_power_cut() {
     catalog.delete(a.id).unwrap();
     let again = create(&mut catalog, "a");
     let gap = Gap { from: Seq::new(3), to: Seq::new(5), reason: GapReason::NotDurable };
-    assert_eq!(catalog.add_losses(b.id, &[gap]).unwrap(), [gap]);
-    assert_eq!(catalog.add_losses(b.id, &[gap]).unwrap(), [], "counted once");
+    let now = WallTime::from_nanos(77);
+    assert_eq!(catalog.add_losses(b.id, &[gap, gap], now).unwrap(), [gap], "once, also within one call");
+    assert_eq!(catalog.add_losses(b.id, &[gap], WallTime::from_nanos(88)).unwrap(), [], "counted once");
     let state = catalog.state.clone();
     drop(catalog);
 
@@ -40,9 +41,43 @@ fn what_is_saved_is_found_after_a_power_cut() {
     assert_eq!(found.state, state);
     assert_eq!(found.named("a").unwrap().id, again.id);
     assert_eq!(found.named("b").unwrap().settings, settings);
-    assert_eq!(found.named("b").unwrap().losses, [gap]);
+    let losses: Vec<_> = found.named("b").unwrap().losses.of("b").collect();
+    assert_eq!((losses.len(), losses[0].from, losses[0].to), (1, gap.from, gap.to));
+    assert_eq!((losses[0].reason, losses[0].found_at), (gap.reason, Some(now)));
     assert!(found.entries().any(|entry| entry.id == a.id && entry.deleted));
     assert_eq!(found.living().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn the_journal_stays_short_however_many_losses_there_are() {
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    let id = create(&mut catalog, "a").id;
+    let count = crate::losses::LOSSES_MAX as u64 + 50;
+    let gap = |n: u64| Gap { from: Seq::new(2 * n + 1), to: Seq::new(2 * n + 2), reason: GapReason::Lost };
+    let gaps: Vec<Gap> = (0..count).map(gap).collect();
+    for some in gaps.chunks(1000) {
+        assert_eq!(catalog.add_losses(id, some, WallTime::EPOCH).unwrap(), some);
+    }
+    assert_eq!(catalog.add_losses(id, &gaps, WallTime::EPOCH).unwrap(), []);
+    catalog.compact().unwrap();
+    let state = catalog.state.clone();
+    drop(catalog);
+    let found = open(&disk.power_cut(&Survival::Nothing));
+    assert_eq!(found.state, state);
+    assert_eq!(found.named("a").unwrap().losses.records_count(), count);
+}
+
+#[test]
+fn an_id_whose_files_are_there_is_given_to_nobody_else() {
+    let disk = SimDisk::new();
+    let mut catalog = open(&disk);
+    catalog.spend([StreamId::new(7)]);
+    assert_eq!(create(&mut catalog, "a").id.get(), 8);
+    let orphan = Entry { id: StreamId::new(5), name: "b".to_owned(), ..catalog.named("a").unwrap().clone() };
+    catalog.adopt(&orphan).unwrap();
+    let found = open(&disk.power_cut(&Survival::Nothing));
+    assert_eq!(found.named("b").unwrap().id.get(), 5);
 }
 
 #[test]
@@ -87,6 +122,14 @@ fn golden_bodies() {
         (
             "05000000 0700000000000000 0300000000000000 0500000000000000 02",
             Change::Loss { id: 7, from: 3, to: 5, reason: 2 },
+        ),
+        (
+            "08000000 0700000000000000 0300000000000000 0500000000000000 02 0900000000000000",
+            Change::LossAt { id: 7, from: 3, to: 5, reason: 2, found_at: 9 },
+        ),
+        (
+            "09000000 0700000000000000 0500000000000000 0200000000000000 0300000000000000",
+            Change::LossesFolded { id: 7, below: 5, ranges_count: 2, records_count: 3 },
         ),
         (GOLDEN_CREATE, create),
     ];
@@ -164,7 +207,7 @@ proptest! {
             created_at: WallTime::EPOCH,
             settings: StreamSettings::default(),
             deleted: false,
-            losses: Vec::new(),
+            losses: Losses::default(),
         };
         let bytes = Change::create(&entry).encode();
         prop_assert_eq!(Change::decode(&bytes).and_then(|c| c.entry()), Some(entry));

@@ -9,6 +9,8 @@
 //! What the owner is just writing is "not yet there", and what it retires meanwhile is passed over: neither is damage. Everything is
 //! read anew by each call.
 
+mod held;
+mod lone;
 mod reader;
 mod verify;
 
@@ -22,15 +24,18 @@ use serde::Serialize;
 use thiserror::Error;
 use wal_format::{QueueId, Seq, StreamIdentity};
 use wal_store::{
-    NoEvents, RecoverError, Room, ScanDepth, ScanReport, StoreContext, scan_read_only, segment_path,
+    NoEvents, RecoverError, Room, ScanDepth, ScanReport, StoreContext, quarantine_bytes, scan_read_only,
+    segment_path,
 };
 
 use crate::catalog::{Catalog, Entry};
-use crate::core::{evidence_of, other_bytes, quarantine_bytes, stream_dir};
+use crate::core::{evidence_of, other_bytes, strays, stream_dir};
 use crate::meta::{self, Found};
 use crate::options::fds_default;
-use crate::{Gap, OnFull, OpenError};
+use crate::{Gap, Loss, OnFull, OpenError};
 
+pub use held::{LossInfo, QuarantineInfo, QuarantineReport};
+pub use lone::QuarantineReader;
 pub use reader::InspectReader;
 pub use verify::{StreamCheck, VerifyReport};
 
@@ -53,6 +58,14 @@ pub enum InspectError {
     /// A segment could not be read.
     #[error(transparent)]
     Read(#[from] wal_store::ReadError),
+    /// A file in quarantine could not be read as a segment.
+    #[error("{name}: {reason}")]
+    Quarantined {
+        /// The file, relative to the queue's directory.
+        name: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// There is no stream of that name.
     #[error("there is no stream {name:?}")]
     NotFound {
@@ -91,8 +104,10 @@ pub struct StreamInfo {
     pub on_full: &'static str,
     /// Seconds after which a segment is dropped; `None`: never.
     pub age_max_seconds: Option<f64>,
-    /// Records known to be lost.
+    /// Records known to be lost, ever.
     pub lost_records: u64,
+    /// Which, as the owner remembers them.
+    pub losses: Vec<LossInfo>,
     /// Records dropped to stay under a byte limit before every consumer had them, ever.
     pub trimmed_records: u64,
     /// Records dropped because they were too old before every consumer had them, ever.
@@ -202,7 +217,34 @@ impl Inspection {
         let (_, found) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
         notes.extend(damage_of(&found.journal));
         let checks = catalog.living().map(|entry| verify::check(self, entry));
-        Ok(VerifyReport { streams: checks.collect::<Result<_, _>>()?, notes })
+        let streams = checks.collect::<Result<_, _>>()?;
+        let found = strays(&*self.disk, &catalog)?;
+        let more = found.more();
+        Ok(VerifyReport { streams, notes, strays: found.names.into_iter().chain(more).collect() })
+    }
+
+    /// Every loss the owner remembers, by stream.
+    ///
+    /// # Errors
+    /// Something could not be read.
+    pub fn losses(&self) -> Result<Vec<Loss>, InspectError> {
+        Ok(self.catalog()?.living().flat_map(|entry| entry.losses.of(&entry.name)).collect())
+    }
+
+    /// What is in quarantine: files that only the user removes.
+    ///
+    /// # Errors
+    /// Something could not be read.
+    pub fn quarantine(&self) -> Result<QuarantineReport, InspectError> {
+        held::quarantine(&*self.disk, &self.catalog()?)
+    }
+
+    /// Reads a file in quarantine, by its bare name there: what can be read of it, in the order of seqs.
+    ///
+    /// # Errors
+    /// There is no such file, nothing says whose it is, or it could not be read.
+    pub fn read_quarantined(&self, name: &str) -> Result<QuarantineReader, InspectError> {
+        QuarantineReader::open(self, name)
     }
 
     /// Known losses of a stream, those the owner remembers.
@@ -210,7 +252,7 @@ impl Inspection {
     /// # Errors
     /// There is no such stream.
     pub fn gaps(&self, stream: &str) -> Result<Vec<Gap>, InspectError> {
-        Ok(self.entry(stream)?.losses)
+        Ok(self.entry(stream)?.losses.gaps())
     }
 
     fn catalog(&self) -> Result<Catalog, InspectError> {
@@ -258,7 +300,8 @@ impl Inspection {
             age_max_seconds: limits.age_max.map(|age| age.as_secs_f64()),
             trimmed_records: trims.trimmed_count,
             expired_records: trims.expired_count,
-            lost_records: entry.losses.iter().map(Gap::count).sum(),
+            lost_records: entry.losses.records_count(),
+            losses: entry.losses.of(&entry.name).map(|loss| LossInfo::of(&loss)).collect(),
             consumers: cursors.consumers_of(entry.id).map(consumer).collect(),
         })
     }
@@ -280,12 +323,17 @@ impl Inspection {
     }
 
     fn context(&self, entry: &Entry) -> StoreContext {
+        let (queue, stream, incarnation) = (self.queue, entry.id, entry.incarnation);
+        self.context_of(StreamIdentity { queue, stream, incarnation })
+    }
+
+    fn context_of(&self, identity: StreamIdentity) -> StoreContext {
         StoreContext {
             disk: Arc::clone(&self.disk),
             files: Arc::clone(&self.files),
             room: Arc::new(Room::new(0)),
-            identity: StreamIdentity { queue: self.queue, stream: entry.id, incarnation: entry.incarnation },
-            dir: stream_dir(entry.id),
+            identity,
+            dir: stream_dir(identity.stream),
             events: Arc::new(NoEvents),
         }
     }

@@ -38,7 +38,7 @@
 //!
 //! - [`Queue`], [`Stream`], [`Ticket`]: writing. [`Consumer`], [`Delivery`]: pulling. [`Sink`], [`Attached`]: pushing.
 //! - [`Options`], [`StreamSettings`], [`SinkSettings`]: what can be set; contradictory values are refused by name.
-//! - [`inspect`]: looking at a queue beside its owner. [`core`]: the queue without threads and clock, for simulation.
+//! - [`inspect`]: looking at a queue beside its owner. [`repair`]: mending a damaged one. [`core`]: the queue without threads and clock, for simulation.
 //! - [`Clock`], [`ManualClock`]: time as a seam, for your tests too.
 //!
 //! Feature `tokio` (on by default): sinks and the pool that drives them. Everything else needs no runtime; [`Ticket`] and
@@ -54,10 +54,12 @@ pub mod core;
 mod delivery;
 mod errors;
 pub mod inspect;
+mod losses;
 mod meta;
 mod names;
 mod options;
 mod queue;
+pub mod repair;
 mod report;
 mod shell;
 mod sink;
@@ -79,6 +81,7 @@ pub use errors::{
     AckError, AppendDurableError, AttachError, CloseError, OpenError, OptionsError, ReadError, SaveError,
     StreamError,
 };
+pub use losses::Loss;
 pub use names::{NAME_BYTES_MAX, NameError};
 pub use options::{ConsumerSettings, OnRejected, Options, SinkSettings, Start, StreamSettings};
 pub use queue::Queue;

@@ -13,8 +13,8 @@ use crate::shell::Shell;
 #[cfg(feature = "tokio")]
 use crate::{AttachError, Attached, Sink, SinkSettings};
 use crate::{
-    CloseError, CloseReport, FdStats, OpenError, OpenReport, Options, QueueId, QueueStats, SaveError, Stream,
-    StreamError, StreamSettings,
+    CloseError, CloseReport, FdStats, Loss, OpenError, OpenReport, Options, QueueId, QueueStats, SaveError,
+    Stream, StreamError, StreamSettings,
 };
 
 /// An open queue. Cheap to clone. Call [`Queue::close`] to learn how it ended; the last handle dropped without it closes too, and
@@ -102,6 +102,14 @@ impl Queue {
     #[must_use]
     pub fn paused(&self) -> Vec<(String, String)> {
         self.shell.core.paused()
+    }
+
+    /// Every loss ever found and remembered, by stream, once each for ever: what opening found missing, and what a reader of this queue
+    /// met. What a reader meets is remembered with the next save of cursors, before the cursors that pass it. Neighbouring ranges of one
+    /// reason are one; of more than 4,096 ranges in one stream the oldest are only counted. Blocks while a save is on.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Loss> {
+        self.shell.core.losses()
     }
 
     /// Attaches a sink to a stream as the consumer of that name; the reader pool drives it from now on.

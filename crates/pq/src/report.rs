@@ -66,6 +66,9 @@ impl StreamReport {
         let mut note = |text: String| self.notes.push(text);
         report.quarantined.iter().for_each(|path| note(format!("linked into {}", path.display())));
         report.mended.iter().for_each(|id| note(format!("the header of segment {id} had a flipped bit")));
+        report.beyond.iter().for_each(|id| {
+            note(format!("segment {id} is none of this stream's: its id is beyond reach, and nothing in it is ours; ignored"));
+        });
         report.strays.iter().for_each(|name| note(format!("{name:?} is no segment, ignored")));
         if report.cache_kept {
             note("the disk cannot drop cached pages: what was read may be ahead of it".to_owned());

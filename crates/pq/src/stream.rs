@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::core::StreamState;
 use crate::shell::Shell;
 use crate::{
-    AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Gap,
-    Limits, OwnedTag, Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
+    AppendDurableError, AppendError, CommitError, Consumer, ConsumerSettings, ConsumerStats, Ends, Limits,
+    Loss, OwnedTag, Record, Seq, StreamError, StreamId, StreamSettings, StreamStats, Tag, Ticket,
 };
 
 /// A stream. Cheap to clone; all clones are the same stream.
@@ -206,10 +206,10 @@ impl Stream {
         self.state.log.last_tags()
     }
 
-    /// Every loss ever found in this stream, once each.
+    /// Every loss ever found in this stream and remembered, once each, ascending; see [`Queue::losses`](crate::Queue::losses).
     #[must_use]
-    pub fn losses(&self) -> &[Gap] {
-        &self.state.losses
+    pub fn losses(&self) -> Vec<Loss> {
+        self.state.losses()
     }
 
     /// Opens the consumer of that name, exclusively; registers it, durably, if there is none (start: the oldest record kept).

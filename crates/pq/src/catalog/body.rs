@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use wal_format::{Incarnation, Seq, StreamId, WallTime};
 
 use super::Entry;
+use crate::losses::{Folded, Losses};
 use crate::{Gap, GapReason, Limits, OnFull, ReadLevel, StreamSettings, SyncSetting};
 
 /// Most bytes of a body, so that a damaged length allocates nothing.
@@ -32,7 +33,7 @@ pub(super) enum Change {
     Tombstone { id: u64 },
     /// Nothing of it is left.
     Forget { id: u64 },
-    /// Seqs of it are lost.
+    /// Seqs of it are lost; when that was found was not written down.
     Loss { id: u64, from: u64, to: u64, reason: u8 },
     /// A stream with limits was created.
     CreateLimited {
@@ -45,6 +46,10 @@ pub(super) enum Change {
     },
     /// Its settings were replaced by some with limits.
     SettingsLimited { id: u64, settings: SettingsBody, limits: LimitsBody },
+    /// Seqs of it are lost, and when that was found.
+    LossAt { id: u64, from: u64, to: u64, reason: u8, found_at: u64 },
+    /// Losses that are only counted: all below a seq.
+    LossesFolded { id: u64, below: u64, ranges_count: u64, records_count: u64 },
 }
 
 /// A stream's limits as they are kept; the age in nanoseconds.
@@ -99,8 +104,17 @@ impl Change {
         }
     }
 
-    pub(super) fn loss(id: StreamId, gap: &Gap) -> Self {
-        Self::Loss { id: id.get(), from: gap.from.get(), to: gap.to.get(), reason: reason_number(gap.reason) }
+    pub(super) fn loss(id: StreamId, gap: &Gap, found_at: Option<WallTime>) -> Self {
+        let (id, from, to, reason) = (id.get(), gap.from.get(), gap.to.get(), reason_number(gap.reason));
+        match found_at {
+            Some(found_at) => Self::LossAt { id, from, to, reason, found_at: found_at.nanos() },
+            None => Self::Loss { id, from, to, reason },
+        }
+    }
+
+    pub(super) fn folded(id: StreamId, folded: Folded) -> Self {
+        let Folded { below, ranges_count, records_count } = folded;
+        Self::LossesFolded { id: id.get(), below: below.get(), ranges_count, records_count }
     }
 
     /// The entry a `Create` stands for, if its name can be.
@@ -121,7 +135,7 @@ impl Change {
             created_at: WallTime::from_nanos(*created_at),
             settings: settings_of(settings, limits),
             deleted: false,
-            losses: Vec::new(),
+            losses: Losses::default(),
         })
     }
 
@@ -134,7 +148,7 @@ impl Change {
         let (change, read) = bincode::serde::decode_from_slice::<Self, _>(bytes, config()).ok()?;
         let sound = match &change {
             Self::Create { name, .. } | Self::CreateLimited { name, .. } => crate::names::check(name).is_ok(),
-            Self::Loss { from, to, .. } => Seq::new(*from) < Seq::new(*to),
+            Self::Loss { from, to, .. } | Self::LossAt { from, to, .. } => Seq::new(*from) < Seq::new(*to),
             _ => true,
         };
         (sound && read == bytes.len()).then_some(change)

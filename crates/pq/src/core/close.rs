@@ -39,6 +39,9 @@ impl Core {
             Ok(tick) => report.cursors_saved_count = tick.cursors_count,
             Err(error) => failed.push(format!("cursors were not saved: {error}")),
         }
+        if self.hub.has_lost() {
+            failed.push("losses that readers met are not written down".to_owned());
+        }
         // Where the next run must look at the medium, or leave seqs out, this was no stop that lets it do without.
         let gave_up = self.all_streams().iter().any(|stream| stream.log.has_given_up());
         if failed.is_empty() && !gave_up {

@@ -40,7 +40,7 @@ impl CoreStream {
     /// Every loss ever found in it, once.
     #[must_use]
     pub fn losses(&self) -> Vec<Gap> {
-        self.0.losses.clone()
+        self.0.lost_gaps()
     }
 
     /// Its registered consumers, taken or not, to look at.

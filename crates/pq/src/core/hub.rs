@@ -12,7 +12,7 @@
 //! Invariants: no file-system call and no wake-up under the cache's lock (I5); a stream is in the dirty set at most once.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -24,7 +24,7 @@ use crate::clock::locked;
 use crate::waits::{Bell, Parking};
 
 use super::alarm::Alarm;
-use super::consumer::ConsumerState;
+use super::changed::Changed;
 use super::listener::Listener;
 
 /// What goes through the lanes' channel.
@@ -55,17 +55,6 @@ pub(crate) enum Found<T> {
     Later,
     /// Nothing is due.
     Nothing,
-}
-
-/// What changed since the last tick.
-#[derive(Debug, Default)]
-pub(crate) struct Changed {
-    /// Consumers whose cursor or note moved.
-    pub(crate) cursors: Vec<Arc<ConsumerState>>,
-    /// Streams where something may be retired.
-    pub(crate) touched: BTreeSet<StreamId>,
-    /// Streams whose durable end may have moved.
-    pub(crate) moved: BTreeSet<StreamId>,
 }
 
 /// See the module.
@@ -305,18 +294,6 @@ impl Hub {
         due
     }
 
-    /// Something of this stream may be retired: the tick is armed.
-    pub(crate) fn touch(&self, stream: StreamId) {
-        locked(&self.changed).touched.insert(stream);
-        self.saver.request();
-    }
-
-    /// A cursor moved: the tick is armed.
-    pub(crate) fn cursor_moved(&self, consumer: &Arc<ConsumerState>) {
-        locked(&self.changed).cursors.push(Arc::clone(consumer));
-        self.saver.request();
-    }
-
     /// Something became readable, or a cursor moved.
     pub(super) fn moved(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
@@ -324,19 +301,6 @@ impl Hub {
 
     pub(crate) fn moves_count(&self) -> u64 {
         self.moves.load(Ordering::Relaxed)
-    }
-
-    /// What changed since the last call.
-    pub(crate) fn take_changed(&self) -> Changed {
-        std::mem::take(&mut *locked(&self.changed))
-    }
-
-    /// It could not be saved: it is still to be.
-    pub(crate) fn put_back(&self, changed: Changed) {
-        let mut now = locked(&self.changed);
-        now.cursors.extend(changed.cursors);
-        now.touched.extend(changed.touched);
-        now.moved.extend(changed.moved);
     }
 }
 

@@ -8,15 +8,17 @@ use disk::{DirEntry, Disk, DiskError, EntryKind, ErrorClass, FileCache, SyncSite
 use wal_format::StreamId;
 use wal_store::QUARANTINE_DIR;
 
-use crate::{OpenError, OpenReport, StreamError, meta};
+use crate::catalog::Catalog;
+use crate::repair::REPAIR_NEW;
+use crate::{StreamError, meta};
 
 use super::Ledger;
 use super::reserve::RESERVE;
 
 /// The directory of all streams' directories.
-pub(super) const STREAMS: &str = "streams";
+pub(crate) const STREAMS: &str = "streams";
 /// The lock; that the file exists means nothing.
-pub(super) const LOCK: &str = "LOCK";
+pub(crate) const LOCK: &str = "LOCK";
 /// Syncs of the directory of streams.
 pub(super) const STREAMS_DIR: SyncSite = SyncSite::new("streams.dir");
 /// Syncs of the queue's directory.
@@ -25,43 +27,64 @@ pub(super) const QUEUE_DIR: SyncSite = SyncSite::new("queue.dir");
 /// Most names of strays that are kept: there may be any number of them.
 const STRAYS_MAX: usize = 100;
 
-/// What is in the directories and is not the queue's: listed, never adopted, never touched.
-pub(super) fn strays(disk: &dyn Disk, ledger: &mut Ledger, report: &mut OpenReport) -> Result<(), OpenError> {
-    let mut more_count: u64 = 0;
-    let mut unknown = Vec::new();
-    let mut stray = |name: String, report: &mut OpenReport| {
-        if report.strays.len() < STRAYS_MAX {
-            report.strays.push(name);
+/// What is in the directories and is not the queue's.
+#[derive(Debug, Default)]
+pub(crate) struct Strays {
+    /// By path, in order; the first hundred that were met.
+    pub(crate) names: Vec<String>,
+    /// How many there are beside those.
+    pub(crate) more_count: u64,
+    /// Ids in `streams` that the catalog does not know, whatever bears them.
+    pub(crate) ids: Vec<StreamId>,
+    /// Those that directories bear.
+    pub(crate) orphans: Vec<StreamId>,
+}
+
+impl Strays {
+    fn add(&mut self, name: String) {
+        if self.names.len() < STRAYS_MAX {
+            self.names.push(name);
         } else {
-            more_count += 1;
+            self.more_count += 1;
         }
-    };
+    }
+
+    /// That there are more than are listed, in words.
+    pub(crate) fn more(&self) -> Option<String> {
+        (self.more_count > 0).then(|| format!("{} more names are not the queue's", self.more_count))
+    }
+}
+
+/// What is in the directories and is not the queue's: listed, never adopted, never touched.
+pub(crate) fn strays(disk: &dyn Disk, catalog: &Catalog) -> Result<Strays, DiskError> {
+    let mut found = Strays::default();
     let ours = |name: &str| {
-        [LOCK, meta::META, STREAMS, QUARANTINE_DIR, RESERVE].contains(&name)
+        [LOCK, meta::META, STREAMS, QUARANTINE_DIR, RESERVE, REPAIR_NEW].contains(&name)
             || ["catalog-", "cursors-", "LOCK"].iter().any(|prefix| name.starts_with(prefix))
     };
     disk.list(Path::new(""), &mut |entry: DirEntry<'_>| {
         if !entry.name.to_str().is_some_and(ours) {
-            stray(entry.name.to_string_lossy().into_owned(), report);
+            found.add(entry.name.to_string_lossy().into_owned());
         }
         ControlFlow::Continue(())
     })?;
-    disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
-        let id = stream_id(entry.name);
-        let known = entry.kind == EntryKind::Dir && id.is_some_and(|id| ledger.catalog.knows(id));
-        if !known {
-            unknown.extend(id);
-            stray(format!("{STREAMS}/{}", entry.name.to_string_lossy()), report);
+    let listed = disk.list(Path::new(STREAMS), &mut |entry: DirEntry<'_>| {
+        let (id, is_dir) = (stream_id(entry.name), entry.kind == EntryKind::Dir);
+        if !(is_dir && id.is_some_and(|id| catalog.knows(id))) {
+            found.add(format!("{STREAMS}/{}", entry.name.to_string_lossy()));
+            found.ids.extend(id);
+            found.orphans.extend(id.filter(|_| is_dir));
         }
         ControlFlow::Continue(())
-    })?;
-    if more_count > 0 {
-        report.notes.push(format!("{more_count} more names are not the queue's"));
+    });
+    match listed {
+        // Looked at before the first open made it.
+        Err(error) if error.class() == ErrorClass::NotFound => {}
+        listed => listed?,
     }
-    report.strays.sort_unstable();
-    // Their entries are lost, perhaps: their ids are not given to others, who would find them in their place.
-    ledger.catalog.spend(unknown.into_iter().chain(ledger.offsets.streams()));
-    Ok(())
+    found.names.sort_unstable();
+    found.orphans.sort_unstable();
+    Ok(found)
 }
 
 /// Unlinks what is left of a deleted stream, forgets its cursors, forgets it.
@@ -108,7 +131,7 @@ fn stream_id(name: &OsStr) -> Option<StreamId> {
 
 /// Makes sure that a directory exists, durably. One that is there already is durable: opening syncs its parent first, and one whose
 /// sync fails is removed.
-pub(super) fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), DiskError> {
+pub(crate) fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), DiskError> {
     match disk.create_dir(dir) {
         Err(error) if error.class() == ErrorClass::Exists => return Ok(()),
         Err(error) => return Err(error),

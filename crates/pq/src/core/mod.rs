@@ -36,6 +36,7 @@
 
 mod ages;
 mod alarm;
+mod changed;
 mod close;
 mod commit;
 mod consumer;
@@ -73,13 +74,13 @@ pub(crate) use consumer::{AckDone, ConsumerState};
 pub use handles::{CoreConsumer, CoreStream};
 pub(crate) use hub::{Found, Hub, LaneJob};
 pub use ids::Seed;
-pub(crate) use layout::stream_dir;
+pub(crate) use layout::{LOCK, STREAMS, ensure_dir, strays, stream_dir};
 pub(crate) use open::evidence_of;
 pub(crate) use stream::StreamState;
 pub use tick::TickReport;
 pub(crate) use tick::durable_end_of;
 pub use turns::{Turn, TurnResult};
-pub(crate) use usage::{other_bytes, quarantine_bytes};
+pub(crate) use usage::other_bytes;
 
 /// A queue without threads and without a clock.
 pub struct Core {

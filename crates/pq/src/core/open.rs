@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, RwLock};
 use disk::{Disk, ErrorClass, FdBudget, FdLimit, FileCache};
 use offsets::Offsets;
 use scheduler::{Backoff, Cache, Policy};
-use wal_format::{Incarnation, Instant, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity};
+use wal_format::{Incarnation, Now, QueueId, SegmentId, Seq, StreamId, StreamIdentity, WallTime};
 use wal_store::{Evidence, Log, Room, StoreContext, recover};
 
 use crate::catalog::{Catalog, Entry};
 use crate::clock::locked;
 use crate::meta::{self, Found};
 use crate::options::{FDS_COMMON_MIN, FDS_HELD, FDS_RESERVED};
+use crate::repair::remove_leftover;
 use crate::{OpenError, OpenReport, Options, StreamReport};
 
 use super::ages::Ages;
@@ -50,6 +51,7 @@ impl Core {
         let mut report = OpenReport::default();
         let mut ids = Ids::new(seed);
         let queue = identify(&*disk, &mut ids, &mut report)?;
+        remove_leftover(&*disk)?;
         ensure_dir(&*disk, Path::new(STREAMS), QUEUE_DIR)?;
         // A directory made by an open that was killed before its sync counts from here on.
         disk.sync_dir(Path::new(""), QUEUE_DIR)?;
@@ -84,7 +86,7 @@ impl Core {
         };
         core.hub.saw(now.instant);
         let report = std::mem::take(&mut core.report);
-        (core.streams, core.report) = core.open_streams(report, now.instant)?;
+        (core.streams, core.report) = core.open_streams(report, now)?;
         core.keep_reserve(now.instant);
         core.count_other(&locked(&core.ledger));
         // Over a limit that was lowered, or with an age: the tick looks at them.
@@ -95,7 +97,7 @@ impl Core {
     fn open_streams(
         &self,
         mut report: OpenReport,
-        now: Instant,
+        now: Now,
     ) -> Result<(RwLock<Streams>, OpenReport), OpenError> {
         let ledger = &mut *locked(&self.ledger);
         report.clean = ledger.offsets.was_clean().is_some();
@@ -104,7 +106,7 @@ impl Core {
                 stop.ends.iter().map(|(stream, end)| (*stream, end.segment)).collect()
             });
         // Before the first write of this run, recovery's among them.
-        self.saving(now, || ledger.offsets.void_clean_stop())?;
+        self.saving(now.instant, || ledger.offsets.void_clean_stop())?;
         let entries: Vec<Entry> = ledger.catalog.entries().cloned().collect();
         for entry in entries.iter().filter(|entry| entry.deleted) {
             if let Err(error) = finish_delete(&*self.disk, &self.files, ledger, entry.id) {
@@ -117,7 +119,7 @@ impl Core {
                 report.notes.push(format!("cursors of an unknown stream {stream} are kept, but not used"));
             }
         }
-        let opener = self.opener();
+        let opener = self.opener(now.wall);
         let mut streams = Streams::default();
         for entry in entries.into_iter().filter(|entry| !entry.deleted) {
             let (opened, told) = opener.open(ledger, &entry, clean.get(&entry.id).copied());
@@ -125,13 +127,17 @@ impl Core {
             streams.add(entry, opened);
         }
         report.streams.sort_by(|a, b| a.name.cmp(&b.name));
-        strays(&*self.disk, ledger, &mut report)?;
+        let found = strays(&*self.disk, &ledger.catalog)?;
+        report.notes.extend(found.more());
+        // Their entries are lost, perhaps: their ids are not given to others, who would find them in their place.
+        ledger.catalog.spend(found.ids.into_iter().chain(ledger.offsets.streams()));
+        report.strays = found.names;
         Ok((RwLock::new(streams), report))
     }
 
-    pub(super) fn opener(&self) -> Opener<'_> {
+    pub(super) fn opener(&self, now: WallTime) -> Opener<'_> {
         let (disk, files, room, hub) = (&self.disk, &self.files, &self.room, &self.hub);
-        Opener { disk, files, room, hub, queue: self.queue }
+        Opener { disk, files, room, hub, queue: self.queue, now }
     }
 }
 
@@ -156,6 +162,8 @@ pub(super) struct Opener<'a> {
     room: &'a Arc<Room>,
     hub: &'a Arc<Hub>,
     queue: QueueId,
+    /// When losses are found.
+    now: WallTime,
 }
 
 impl Opener<'_> {
@@ -198,7 +206,8 @@ impl Opener<'_> {
         };
         let recovery =
             recover(&context, &evidence_of(&ledger.offsets, entry.id, clean)).map_err(|e| e.to_string())?;
-        let new = ledger.catalog.add_losses(entry.id, &recovery.gaps).map_err(|e| e.to_string())?;
+        let new = ledger.catalog.add_losses(entry.id, &recovery.gaps, self.now);
+        let new = new.map_err(|e| e.to_string())?;
         told.fill(&recovery, &new);
         let log = Log::open(context, &recovery, entry.settings.clone()).map_err(|e| e.to_string())?;
         let _ = ear.cell.publish(log.ends().readable.get());

@@ -8,7 +8,8 @@ use wal_format::{ConsumerId, Instant, Seq, StreamId, StreamIdentity};
 use wal_store::{Chunk, Ends, Log};
 
 use crate::clock::locked;
-use crate::{ConsumerStats, Gap, StreamSettings, StreamStats};
+use crate::losses::Losses;
+use crate::{ConsumerStats, Gap, Loss, StreamSettings, StreamStats};
 
 use super::dropped::Dropped;
 
@@ -25,8 +26,8 @@ pub(crate) struct StreamState {
     pub(crate) settings: StreamSettings,
     pub(crate) log: Log,
     pub(crate) listener: Arc<Listener>,
-    /// Every loss ever found, once.
-    pub(crate) losses: Vec<Gap>,
+    /// Every loss ever found and remembered, once.
+    losses: Mutex<Losses>,
     consumers: Mutex<BTreeMap<ConsumerId, Arc<ConsumerState>>>,
     deleted: AtomicBool,
     /// The durable floor's seq: nothing below it is promised any more, though its file may still be there.
@@ -38,7 +39,7 @@ pub(crate) struct StreamState {
 }
 
 impl StreamState {
-    pub(crate) fn new(name: String, log: Log, listener: Arc<Listener>, losses: Vec<Gap>) -> Self {
+    pub(crate) fn new(name: String, log: Log, listener: Arc<Listener>, losses: Losses) -> Self {
         let identity = log.context().identity;
         let settings = log.settings().clone();
         Self {
@@ -48,7 +49,7 @@ impl StreamState {
             settings,
             log,
             listener,
-            losses,
+            losses: Mutex::new(losses),
             consumers: Mutex::default(),
             deleted: AtomicBool::new(false),
             floor: AtomicU64::new(Seq::FIRST.get()),
@@ -56,6 +57,26 @@ impl StreamState {
             retired: AtomicU64::new(0),
             quiet: Quiet::default(),
         }
+    }
+
+    /// What is known to be lost.
+    pub(crate) fn losses(&self) -> Vec<Loss> {
+        locked(&self.losses).of(&self.name).collect()
+    }
+
+    /// The same, as gaps.
+    pub(crate) fn lost_gaps(&self) -> Vec<Gap> {
+        locked(&self.losses).gaps()
+    }
+
+    /// Whether all of a gap is remembered already.
+    pub(crate) fn knows_loss(&self, gap: &Gap) -> bool {
+        locked(&self.losses).know(gap)
+    }
+
+    /// The catalog remembers these now.
+    pub(crate) fn set_losses(&self, losses: &Losses) {
+        locked(&self.losses).clone_from(losses);
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
@@ -173,7 +194,7 @@ impl StreamState {
             segments_created_count: counters.segments_created,
             segments_retired_count: self.retired.load(Ordering::Relaxed),
             poisoned_files_count: counters.poisoned_files,
-            lost_records_count: self.losses.iter().map(Gap::count).sum(),
+            lost_records_count: locked(&self.losses).records_count(),
             bytes_used: self.log.bytes_used(),
             bytes_max: self.log.limits().bytes_max,
             full_count: counters.full,

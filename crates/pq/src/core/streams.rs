@@ -9,7 +9,7 @@ use wal_format::Now;
 
 use crate::clock::locked;
 use crate::options::check_stream;
-use crate::{Limits, StreamError, StreamSettings};
+use crate::{Limits, Loss, StreamError, StreamSettings};
 
 use super::layout::finish_delete;
 use super::open::new_incarnation;
@@ -66,7 +66,7 @@ impl Core {
                 ledger.catalog.create(name, incarnation, now.wall, settings)?
             }
         };
-        let (opened, _) = self.opener().open(&mut ledger, &entry, None);
+        let (opened, _) = self.opener(now.wall).open(&mut ledger, &entry, None);
         let mut streams = self.streams_mut();
         streams.paused.remove(name);
         streams.add(entry, opened.clone());
@@ -155,6 +155,13 @@ impl Core {
             consumer.remove();
         }
         self.hub.ring_all();
+    }
+
+    /// Every loss remembered, by stream, paused ones too.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Loss> {
+        let ledger = locked(&self.ledger);
+        ledger.catalog.living().flat_map(|entry| entry.losses.of(&entry.name)).collect()
     }
 
     /// Names of all streams, paused ones too, in order.

@@ -1,14 +1,16 @@
 //! The tick: everything that changed about cursors in one save, then what that allows to be unlinked.
 //!
 //! ```text
-//!   data ─> directory ─> cursor ┬ one save ─> floor ─> unlink, ascending ─> one directory sync        (I7)
-//!                               └ the floor stands behind its cursors in the same save
+//!   losses ─> data ─> directory ─> cursor ┬ one save ─> floor ─> unlink, ascending ─> one directory sync        (I7)
+//!                                         └ the floor stands behind its cursors in the same save
 //! ```
+//!
+//! What readers met as lost is written down first: a cursor that passed it never meets it again.
 //!
 //! It is armed by an acknowledgement, a rotation, a segment read to its end, a seek, a remove; and disarmed before it takes
 //! its snapshot, so that what changes meanwhile arms it again. An idle queue has no tick.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,11 +20,12 @@ use scheduler::Key;
 use wal_format::{Instant, Now, SegmentId, Seq, StreamId};
 use wal_store::{Log, ReadLevel, Want};
 
-use crate::SaveError;
 use crate::clock::locked;
+use crate::{Gap, GapReason, SaveError};
 
+use super::changed::Changed;
 use super::consumer::Later;
-use super::hub::{Changed, Hub};
+use super::hub::Hub;
 use super::{ConsumerState, Core, Ledger, Phase, StreamState};
 
 /// Longest wait between two tries of a failed save.
@@ -40,6 +43,8 @@ pub struct TickReport {
     pub retired_count: usize,
     /// Records dropped by policies that not every consumer had.
     pub dropped_count: u64,
+    /// Losses that readers met, written down.
+    pub losses_count: usize,
 }
 
 /// What one tick is about to save.
@@ -67,6 +72,7 @@ impl Plan {
             floors_count: self.floors.len(),
             retired_count: 0,
             dropped_count: self.trims.iter().map(|(_, trim)| trim.from.distance_to(trim.to)).sum(),
+            losses_count: 0,
         }
     }
 }
@@ -123,6 +129,7 @@ impl Core {
             // Whoever holds what could go, not only whoever was refused.
             changed.touched.extend(self.all_streams().iter().map(|stream| stream.id));
         }
+        let remembered = self.remember(&mut ledger, &changed, now);
         let plan = self.plan(&ledger, &changed, now);
         if let Err(error) = self.save(&mut ledger, &plan, now.instant) {
             ledger.failures = ledger.failures.saturating_add(1);
@@ -131,7 +138,7 @@ impl Core {
             self.reserve.postpone(now.instant);
             return Err(error);
         }
-        ledger.failures = 0;
+        ledger.failures = if remembered.is_some() { 0 } else { ledger.failures.saturating_add(1) };
         for (consumer, entry) in &plan.moves {
             consumer.did_save(entry);
         }
@@ -146,11 +153,42 @@ impl Core {
         // From here on the floors are durable: the long lock is not needed to unlink below them.
         drop(ledger);
         let mut report = plan.report();
+        report.losses_count = remembered.unwrap_or(0);
+        if remembered.is_none() {
+            // Cursors go on meanwhile: a full disk must be able to drain.
+            self.hub.put_back(Changed { lost: changed.lost, ..Changed::default() });
+            self.hub.saver.request();
+        }
         for (stream, below) in &plan.retire {
             report.retired_count += self.retire(stream, *below, now.instant);
         }
         self.keep_reserve(now.instant);
         Ok(report)
+    }
+
+    /// Writes down what readers met as lost; says how many ranges were new. `None`: the catalog could not be written.
+    fn remember(&self, ledger: &mut Ledger, changed: &Changed, now: Now) -> Option<usize> {
+        let mut by_stream: BTreeMap<StreamId, Vec<Gap>> = BTreeMap::new();
+        for (stream, from, to) in &changed.lost {
+            let gap = Gap { from: *from, to: *to, reason: GapReason::Lost };
+            by_stream.entry(*stream).or_default().push(gap);
+        }
+        let mut count = 0;
+        for (id, gaps) in by_stream {
+            match ledger.catalog.add_losses(id, &gaps, now.wall) {
+                Ok(new) => count += new.len(),
+                Err(error) => {
+                    if self.quiet.may_speak(now.instant) {
+                        tracing::warn!(%error, "losses could not be written down");
+                    }
+                    return None;
+                }
+            }
+            if let (Some(stream), Some(losses)) = (self.stream_of(id), ledger.catalog.losses(id)) {
+                stream.set_losses(losses);
+            }
+        }
+        Some(count)
     }
 
     fn plan(&self, ledger: &Ledger, changed: &Changed, now: Now) -> Plan {

@@ -16,7 +16,7 @@ use wal_format::{Instant, Seq};
 use wal_store::{Position, ReadBuffers, ReadFrom, ReadLimits};
 
 use crate::clock::locked;
-use crate::{Delivery, ReadError};
+use crate::{Delivery, GapReason, ReadError};
 
 use super::Core;
 use super::consumer::ConsumerState;
@@ -175,6 +175,10 @@ impl Turn {
         }
         let made_for = (lease.key, lease.seek_number);
         let delivery = Delivery::new(self.stream.identity, Some(made_for), self.at, chunk);
+        let lost = delivery.gaps().filter(|gap| gap.reason == GapReason::Lost);
+        for gap in lost.filter(|gap| !self.stream.knows_loss(gap)) {
+            self.hub.lost(self.stream.id, &gap);
+        }
         self.consumer.given(&delivery, lease.seek_number);
         self.bytes = self.bytes.saturating_add(delivery.bytes());
         self.at = delivery.next();

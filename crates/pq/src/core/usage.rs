@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use disk::{DirEntry, Disk, DiskError, EntryKind, ErrorClass};
 use offsets::journal::Generation;
-use wal_store::QUARANTINE_DIR;
+use wal_store::quarantine_bytes;
 
 use crate::clock::locked;
 use crate::meta::META;
@@ -50,14 +50,6 @@ pub(crate) fn other_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
             || ["catalog-", "cursors-"].iter().any(|prefix| name.starts_with(prefix))
     };
     Ok(files_bytes(disk, Path::new(""), &own)?.saturating_add(quarantine_bytes(disk)?))
-}
-
-/// Bytes of the files in quarantine.
-pub(crate) fn quarantine_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
-    match files_bytes(disk, Path::new(QUARANTINE_DIR), &|_| true) {
-        Err(error) if error.class() == ErrorClass::NotFound => Ok(0),
-        bytes => bytes,
-    }
 }
 
 fn files_bytes(disk: &dyn Disk, dir: &Path, counts: &dyn Fn(&str) -> bool) -> Result<u64, DiskError> {

@@ -20,13 +20,15 @@ pub struct VerifyReport {
     pub streams: Vec<StreamCheck>,
     /// Damage of metadata and cursors, in words.
     pub notes: Vec<String>,
+    /// What lies in the queue's directories and is not the queue's; no damage.
+    pub strays: Vec<String>,
 }
 
 impl VerifyReport {
     /// Whether anything is damaged or lost.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        !self.notes.is_empty() || self.streams.iter().any(|s| !s.lost.is_empty() || !s.damage.is_empty())
+        !self.notes.is_empty() || self.streams.iter().any(StreamCheck::is_damaged)
     }
 }
 
@@ -46,10 +48,21 @@ pub struct StreamCheck {
     pub torn_bytes: u64,
     /// Seqs that are lost, as (from, to, reason); `to` is the first seq behind.
     pub lost: Vec<(u64, u64, String)>,
+    /// Those of them that the queue does not remember yet. Opening it, reading over them or a repair writes them down; a loss that is
+    /// written down, and of which no damaged byte is left, is no damage.
+    pub lost_news: Vec<(u64, u64)>,
     /// Damage found, in words, with file and offset.
     pub damage: Vec<String>,
     /// Names in the stream's directory that are no segment's; no damage.
     pub strays: Vec<String>,
+}
+
+impl StreamCheck {
+    /// Whether anything is damaged, or lost without being remembered.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        !self.lost_news.is_empty() || !self.damage.is_empty()
+    }
 }
 
 /// Checks one stream.
@@ -67,7 +80,12 @@ pub(super) fn check(inspection: &Inspection, entry: &Entry) -> Result<StreamChec
         let path = segment_path(&dir, *id);
         format!("{}: another segment or another stream's under this name, not read", path.display())
     }));
-    let (posing, strays) = found.strays.iter().cloned().partition::<Vec<_>, _>(|name| is_segment_name(name));
+    let (posing, mut strays) =
+        found.strays.iter().cloned().partition::<Vec<_>, _>(|name| is_segment_name(name));
+    strays.extend(found.beyond.iter().filter_map(|id| {
+        let path = segment_path(&dir, *id);
+        path.file_name().map(|name| name.to_string_lossy().into_owned())
+    }));
     damage.extend(
         posing
             .iter()
@@ -86,6 +104,13 @@ pub(super) fn check(inspection: &Inspection, entry: &Entry) -> Result<StreamChec
             .iter()
             .filter(lost)
             .map(|gap| (gap.from.get(), gap.to.get(), gap.reason.to_string()))
+            .collect(),
+        lost_news: scan
+            .gaps
+            .iter()
+            .filter(lost)
+            .flat_map(|gap| entry.losses.news(gap))
+            .map(|gap| (gap.from.get(), gap.to.get()))
             .collect(),
         damage,
         strays,

@@ -206,7 +206,7 @@ fn a_lost_segment_is_a_gap_in_its_place_and_is_counted_once() {
     let mut rig = rig.restart();
     for _ in 0..2 {
         let stream = rig.stream("s");
-        assert_eq!(stream.losses.len(), 1, "known, and once");
+        assert_eq!(stream.losses().len(), 1, "known, and once");
         let consumer = rig.consumer(&stream, "c");
         let mut seqs = Vec::new();
         let mut gaps = Vec::new();
