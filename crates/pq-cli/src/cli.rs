@@ -41,13 +41,29 @@ pub(crate) enum Command {
     /// Show streams, segments, consumers and how far each is
     ///
     /// It only looks: it works beside a running pq, needs no lock and changes nothing. The numbers are those that are saved: a consumer may
-    /// be a fraction of a second further.
+    /// be a fraction of a second further. Below them: records that are known to be lost, and files in quarantine, which only you remove.
     Stat(Look),
     /// Check every byte; change nothing
     ///
     /// Reads every segment and checks every checksum; works beside a running pq. Exit codes: 0 clean; 1 damage found, told exactly (which
-    /// records are lost, in which file, at which byte); 2 the check could not run. What a crash left behind the end of a file is no damage.
+    /// records are lost, in which file, at which byte); 2 the check could not run. What a crash left behind the end of a file is no damage,
+    /// nor is a loss that is written down already (`pq stat` lists those) and of which no damaged byte is left.
     Verify(Look),
+    /// Print a stream as JSON lines, gaps as lines of their own
+    ///
+    /// A record is {"stream","seq","appended_at","line" or, if it is not UTF-8, "base64"}; appended_at in nanoseconds since 1970. Seqs
+    /// that are not there are {"stream","gap":{"from","to","count","reason"}}; to is the first seq behind. With --quarantine it prints what
+    /// can be read of a file in quarantine. It only looks: it works beside a running pq. Exit codes: 0 all of it; 1 records of it are lost;
+    /// 2 it could not run.
+    Export(Export),
+    /// Say what is damaged, what mending it costs, and with --apply do it
+    ///
+    /// Without --apply it only plans: it works beside a running pq and changes nothing. With --apply nobody else may own the queue. It
+    /// writes damaged segments again with all their whole records (a copy, read back, then put in place in one step), writes down exactly
+    /// which records are lost, and writes damaged catalogs and cursors again with all that is sound in them. Every original is kept in
+    /// the directory `quarantine`, which only you empty. Killed at any moment it loses nothing: run it again. Exit codes: 0 nothing to do;
+    /// 1 damage found or repaired, told exactly; 2 it could not run.
+    Repair(Repair),
 }
 
 pub(crate) const RUN_HELP: &str = "\
@@ -170,6 +186,41 @@ pub(crate) struct Read {
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Print {"stream","seq","appended_at","line" or "base64"} instead of the bytes
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The queue's directory
+    pub(crate) dir: PathBuf,
+    /// The stream
+    #[arg(required_unless_present = "quarantine")]
+    pub(crate) stream: Option<String>,
+    /// The first seq to print; default: the oldest kept
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) from: Option<u64>,
+    /// The last seq to print; default: the newest there is
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) to: Option<u64>,
+    /// Read this file in quarantine instead of the stream
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quarantine: Option<PathBuf>,
+}
+
+/// Arguments of `repair`.
+#[derive(Debug, Args)]
+pub(crate) struct Repair {
+    /// The queue's directory
+    pub(crate) dir: PathBuf,
+    /// Do it; nobody else may own the queue
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Make a directory that no stream stands for (its 16 digits) a stream of this name; may be given several times
+    #[arg(long, value_name = "ID=NAME")]
+    pub(crate) adopt: Vec<String>,
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

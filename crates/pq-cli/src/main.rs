@@ -1,9 +1,10 @@
-//! `pq`: run pipelines over persistent queues, append, read, look and check.
+//! `pq`: run pipelines over persistent queues, append, read, look, check and mend.
 //!
 //! ```text
 //!   main ── cli (what was asked) ──┬── run: config -> sources -> queue -> sinks
 //!                                  ├── append, read
-//!                                  └── stat, verify   (beside a running owner, changing nothing)
+//!                                  ├── stat, verify, export   (beside a running owner, changing nothing)
+//!                                  └── repair
 //! ```
 //! It is the only crate that knows files other than the queue's own, HTTP, signals and terminals.
 
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
         Command::Read(args) => commands::read::read(args),
         Command::Stat(args) => commands::stat::stat(args),
         Command::Verify(args) => commands::verify::verify(args),
+        Command::Export(args) => commands::export::export(args),
+        Command::Repair(args) => commands::repair::repair(args),
     };
     match ended {
         Ok(code) => ExitCode::from(code),

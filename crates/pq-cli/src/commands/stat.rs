@@ -1,6 +1,7 @@
 //! `pq stat`: what a queue holds, seen from outside, beside its owner.
 
-use pq::inspect::{DiskUse, Inspection, StreamInfo};
+use pq::WallTime;
+use pq::inspect::{DiskUse, Inspection, QuarantineReport, StreamInfo};
 use serde::Serialize;
 
 use crate::Ended;
@@ -14,6 +15,7 @@ struct Stat<'a> {
     dir: String,
     disk: DiskUse,
     streams: &'a [StreamInfo],
+    quarantine: &'a QuarantineReport,
 }
 
 /// Shows a queue.
@@ -24,11 +26,14 @@ pub(crate) fn stat(args: &Look) -> Ended {
     let disk = inspection
         .disk_use(&streams)
         .map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
+    let quarantine =
+        inspection.quarantine().map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
     let text = if args.json {
-        let stat = Stat { dir: args.dir.display().to_string(), disk, streams: &streams };
+        let dir = args.dir.display().to_string();
+        let stat = Stat { dir, disk, streams: &streams, quarantine: &quarantine };
         serde_json::to_string_pretty(&stat).unwrap_or_default() + "\n"
     } else {
-        text(&streams, disk)
+        text(&streams, disk) + &losses_text(&streams) + &quarantine_text(&quarantine)
     };
     let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
     Ok(0)
@@ -100,4 +105,47 @@ fn consumer_rows(stream: &StreamInfo) -> Vec<Vec<String>> {
         ]
     };
     stream.consumers.iter().map(row).collect()
+}
+
+/// Most ranges of lost records that are shown of one stream: the newest.
+const RANGES_MAX: usize = 10;
+
+fn losses_text(streams: &[StreamInfo]) -> String {
+    let mut rows = Vec::new();
+    for stream in streams.iter().filter(|stream| stream.lost_records > 0) {
+        let more = stream.losses.len().saturating_sub(RANGES_MAX);
+        for loss in stream.losses.iter().skip(more) {
+            let found =
+                loss.found_at.map_or_else(|| "-".to_owned(), |nanos| WallTime::from_nanos(nanos).to_string());
+            let seqs = format!("{}-{}", loss.from, loss.to.saturating_sub(1));
+            let records = count(loss.to.saturating_sub(loss.from));
+            rows.push(vec![stream.name.clone(), records, seqs, loss.reason.clone(), found]);
+        }
+        if more > 0 {
+            let older = format!("and {} older ranges: --json", count(more as u64));
+            rows.push(vec![stream.name.clone(), String::new(), older, String::new(), String::new()]);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table(&["lost", "records", "seqs", "reason", "found at"], &rows))
+}
+
+fn quarantine_text(quarantine: &QuarantineReport) -> String {
+    if quarantine.files.is_empty() {
+        return String::new();
+    }
+    let row = |file: &pq::inspect::QuarantineInfo| {
+        let stream = file.stream.clone().unwrap_or_else(|| "-".to_owned());
+        vec![file.name.clone(), stream, bytes(file.bytes), file.why.clone()]
+    };
+    let rows: Vec<Vec<String>> = quarantine.files.iter().map(row).collect();
+    format!(
+        "\n{}{} files in quarantine, {}; removing them gives {} back. Only you remove them.\n",
+        table(&["quarantine", "stream", "bytes", "why"], &rows),
+        count(quarantine.files.len() as u64),
+        bytes(quarantine.bytes),
+        bytes(quarantine.own_bytes),
+    )
 }

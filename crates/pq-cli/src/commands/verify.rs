@@ -32,6 +32,9 @@ fn text(report: &VerifyReport) -> String {
     for stream in &report.streams {
         text.push_str(&stream_text(stream));
     }
+    for stray in &report.strays {
+        text.push_str(&format!("ignored: {stray} is not the queue's\n"));
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }
@@ -44,7 +47,7 @@ fn text(report: &VerifyReport) -> String {
 }
 
 fn stream_text(stream: &StreamCheck) -> String {
-    let is_whole = stream.lost.is_empty() && stream.damage.is_empty();
+    let is_whole = !stream.is_damaged();
     let mut text = format!(
         "{}: {}, {} records in {} batches, {}\n",
         stream.name,
@@ -60,7 +63,9 @@ fn stream_text(stream: &StreamCheck) -> String {
         ));
     }
     for (from, to, reason) in &stream.lost {
-        text.push_str(&format!("  lost: records {from} to {}: {reason}\n", to.saturating_sub(1)));
+        let is_known = !stream.lost_news.iter().any(|(new, end)| new < to && from < end);
+        let known = if is_known { "; written down" } else { "" };
+        text.push_str(&format!("  lost: records {from} to {}: {reason}{known}\n", to.saturating_sub(1)));
     }
     for damage in &stream.damage {
         text.push_str(&format!("  damage: {damage}\n"));

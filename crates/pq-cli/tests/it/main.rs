@@ -7,6 +7,7 @@ mod follow;
 mod http;
 mod kill;
 mod limits;
+mod mend;
 mod pipeline;
 mod process_limits;
 mod support;

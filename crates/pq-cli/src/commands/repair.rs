@@ -1,0 +1,149 @@
+//! `pq repair`: what is damaged, what would be done, what it costs; and with `--apply`, doing it.
+
+use pq::repair::{self, OrphanInfo, RepairError, RepairOptions, RepairReport, RepairStep};
+use pq::{Clock, StreamId, SystemClock};
+
+use crate::Ended;
+use crate::cli::Repair;
+use crate::failure::{EXIT_WRONG, Failure};
+use crate::output::{Reader, bytes, count, put};
+
+/// Most ranges of lost records that are shown of one file.
+const RANGES_MAX: usize = 20;
+
+/// Plans or repairs.
+pub(crate) fn repair(args: &Repair) -> Ended {
+    let mut options = RepairOptions::at(SystemClock::new().both().wall);
+    for adopt in &args.adopt {
+        let (id, name) = parse_adopt(adopt)?;
+        options = options.adopt(id, name);
+    }
+    let done =
+        if args.apply { repair::apply(&args.dir, &options) } else { repair::plan(&args.dir, &options) };
+    let report = done.map_err(|error| failure(args, &error))?;
+    let text = if args.json { json(&report) } else { text(args, &report) };
+    let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
+    Ok(if report.is_clean() { 0 } else { EXIT_WRONG })
+}
+
+/// `0000000000000003=orders`, or with the directory in front.
+fn parse_adopt(text: &str) -> Result<(StreamId, String), Failure> {
+    let bad = || {
+        Failure::new(format!("--adopt {text:?}: expected ID=NAME, as in 0000000000000003=orders"))
+            .help("`pq repair DIR` lists the directories that no stream stands for")
+    };
+    let (id, name) = text.split_once('=').ok_or_else(bad)?;
+    let id = id.strip_prefix("streams/").unwrap_or(id);
+    let id = u64::from_str_radix(id, 16).map_err(|_| bad())?;
+    Ok((StreamId::new(id), name.to_owned()))
+}
+
+fn failure(args: &Repair, error: &RepairError) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", args.dir.display()));
+    match error {
+        RepairError::InUse { .. } => {
+            failure.help("stop its owner first: a repair owns the queue; without --apply it only plans, beside an owner too")
+        }
+        RepairError::NotAQueue => failure.help("give the queue's directory, the one with `queue.meta` in it"),
+        RepairError::Disk(_) | RepairError::Save(_) | RepairError::Catalog(_) if args.apply => {
+            failure.help("what was done is whole, the rest is as it was; mend the cause and run it again")
+        }
+        _ => failure,
+    }
+}
+
+fn json(report: &RepairReport) -> String {
+    let mut value = serde_json::to_value(report).unwrap_or_default();
+    if let Some(object) = value.as_object_mut() {
+        object.insert("clean".to_owned(), report.is_clean().into());
+        object.insert("bytes".to_owned(), report.bytes().into());
+        object.insert("lost_records".to_owned(), report.lost_count().into());
+    }
+    serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+}
+
+fn text(args: &Repair, report: &RepairReport) -> String {
+    let mut text = String::new();
+    for step in &report.steps {
+        text.push_str(&step_text(report, step));
+    }
+    for loss in &report.losses {
+        let (from, to) = (loss.from, loss.to.saturating_sub(1));
+        let done = if report.applied { "written down" } else { "not yet written down; would be" };
+        let (records, reason) = (records(from, to), &loss.reason);
+        text.push_str(&format!("stream {}: {records} {reason}; {done}\n", loss.stream));
+    }
+    for orphan in &report.orphans {
+        text.push_str(&orphan_text(orphan));
+    }
+    for blocked in &report.blocked {
+        text.push_str(&format!("stream {}: cannot be repaired now: {}\n", blocked.stream, blocked.reason));
+    }
+    for stray in &report.strays {
+        text.push_str(&format!("ignored: {stray} is not the queue's\n"));
+    }
+    text + &verdict(args, report)
+}
+
+fn step_text(report: &RepairReport, step: &RepairStep) -> String {
+    let whose = step.stream.as_ref().map_or_else(String::new, |stream| format!("stream {stream}: "));
+    let mut text = format!("{whose}{}\n", step.path);
+    for found in &step.found {
+        text.push_str(&format!("  found: {found}\n"));
+    }
+    for (from, to) in step.lost.iter().take(RANGES_MAX) {
+        text.push_str(&format!("  costs: {}\n", records(*from, to.saturating_sub(1))));
+    }
+    if step.lost.len() > RANGES_MAX {
+        text.push_str(&format!(
+            "  costs: and {} more ranges; --json lists all\n",
+            step.lost.len() - RANGES_MAX
+        ));
+    }
+    let written = if step.bytes > 0 { format!(", {}", bytes(step.bytes)) } else { String::new() };
+    text.push_str(&format!("  {}: {}{written}\n", if report.applied { "done" } else { "do" }, step.action));
+    if let Some(kept) = &step.kept {
+        text.push_str(&format!("  original: {kept}\n"));
+    }
+    text
+}
+
+fn records(from: u64, to: u64) -> String {
+    if from == to { format!("record {from}") } else { format!("records {from} to {to}") }
+}
+
+fn orphan_text(orphan: &OrphanInfo) -> String {
+    let what = format!("{}: {} segments, {}", orphan.dir, orphan.segments_count, bytes(orphan.bytes));
+    match (&orphan.adopted_as, &orphan.refused) {
+        (Some(name), _) => format!("{what}; adopted as stream {name}\n"),
+        (None, Some(reason)) => {
+            format!("{what}; no stream stands for it, and it cannot be adopted: {reason}\n")
+        }
+        (None, None) => format!(
+            "{what}; no stream stands for it; `--adopt {:016x}=NAME` makes it a stream of that name\n",
+            orphan.id
+        ),
+    }
+}
+
+fn verdict(args: &Repair, report: &RepairReport) -> String {
+    let lost = report.lost_count();
+    let lost = if lost > 0 { format!(", {} records lost", count(lost)) } else { String::new() };
+    let blocked = report.blocked.len();
+    let blocked =
+        if blocked > 0 { format!(", {blocked} streams cannot be repaired now") } else { String::new() };
+    if report.is_clean() {
+        return "clean: nothing to repair\n".to_owned();
+    }
+    let (steps, written) = (report.steps.len(), bytes(report.bytes()));
+    if report.applied {
+        return format!(
+            "REPAIRED: {steps} files, {written} written{lost}{blocked}; `pq verify` checks every byte\n"
+        );
+    }
+    format!(
+        "DAMAGED: {steps} files to mend, {written} to write{lost}{blocked}; nothing was changed\n`pq repair {} --apply` does it, \
+         when nobody owns the queue\n",
+        args.dir.display()
+    )
+}
