@@ -60,9 +60,12 @@ impl Appender for Okay {
     }
 }
 
+/// An entry as it was read back, or why it could not be.
+type Entry = Result<Vec<u8>, String>;
+
 /// Takes each recovered entry; leaves everything in the log.
 #[derive(Clone, Default)]
-struct Entries(std::sync::Arc<std::sync::Mutex<Vec<Result<Vec<u8>, String>>>>);
+struct Entries(std::sync::Arc<std::sync::Mutex<Vec<Entry>>>);
 
 impl fmt::Debug for Entries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
