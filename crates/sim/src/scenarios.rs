@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 12)]
     second: u64,
     /// Ends inside a second recovery, for each medium.
-    #[arg(long, default_value_t = 12)]
+    #[arg(long, default_value_t = 30)]
     third: u64,
     /// Threads; by default as many as there are cores.
     #[arg(long)]

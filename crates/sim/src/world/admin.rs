@@ -224,12 +224,17 @@ impl World {
     pub(super) fn heal(&mut self) {
         self.disk.clear_faults();
         self.planned = None;
+        self.heal_limits();
+        // A planned stop is gone with the rest.
+        self.crash = None;
+    }
+
+    /// What ran out is there again.
+    pub(super) fn heal_limits(&mut self) {
         self.disk.set_capacity(None);
         self.disk.set_open_files_max(None);
         self.disk.remount_read_write();
         self.is_limited = false;
-        // A planned stop is gone with the rest.
-        self.crash = None;
     }
 }
 

@@ -46,6 +46,8 @@ impl World {
             self.pass(std::time::Duration::from_micros(20));
             match operation {
                 Operation::Close => self.close_only().map(drop)?,
+                // The planned stop stays: only the disk is healed.
+                Operation::Heal => self.heal_limits(),
                 operation => self.execute(operation)?,
             }
             if self.is_dead() {
