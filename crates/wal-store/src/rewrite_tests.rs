@@ -236,6 +236,20 @@ fn what_is_said_is_what_is_found() {
     assert_eq!(mended.findings[0].kind, FindingKind::Frames);
 }
 
+// Behind a batch that is lost, one whose header has to be mended is found by walking to it.
+#[test]
+fn two_damaged_headers_with_a_sound_batch_between_are_mended() {
+    let segments = line();
+    let disk = put(&segments);
+    disk.damage(segment_path(&dir(), segments[1].id), |bytes| {
+        apply(bytes, &Damage::Zeros(1, 3624, 473));
+        apply(bytes, &Damage::Bit(1, 37552));
+    });
+    let (seen, ..) = mend(&disk, &Evidence::default(), "two headers");
+    assert!(seen.records.contains_key(&22), "{:?}", seen.seqs());
+    resumes(&disk, &Evidence::default(), "two headers");
+}
+
 #[derive(Debug, Clone)]
 enum Damage {
     Bit(usize, usize),

@@ -292,10 +292,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// No header at `offset`: goes on at the next batch that holds something wanted.
+    /// No header at `offset`: goes on at the next batch, even one that holds nothing wanted: only where it ends can a
+    /// header be told that has to be mended.
     fn skip_to_next(&mut self) -> Result<(), DiskError> {
-        let (seq, limit, end) = (self.seq, self.segment.end_seq, self.segment.end_offset);
-        let wanted = |header: &BatchHeader| header.end_seq() > seq && header.first_seq < limit;
+        let (limit, end) = (self.segment.end_seq, self.segment.end_offset);
+        let wanted = |header: &BatchHeader| header.first_seq < limit;
         match find_next(self.file, &self.identity, self.offset.saturating_add(1), end, &wanted)? {
             Some((offset, header)) => {
                 self.lose(header.first_seq.min(self.end), GapReason::Lost);
