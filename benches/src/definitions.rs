@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use crate::floor::FioLoad;
 use crate::harness::{Benchmark, Better, Sample};
 use crate::load::Load;
 use crate::{floor, ours, reference};
@@ -51,8 +52,8 @@ fn in_new_folder(place: &Path, name: &str, load: &Load, run: Contender) -> Resul
 pub(crate) fn reference_beside_fio(place: &Path) -> Result<Vec<String>> {
     let mut missed = Vec::new();
     // Many short rounds: the device drifts more between two runs than the loops differ.
-    for (bytes, count, name) in [(4 << 10, 200, "4 KiB"), (1 << 20, 40, "1 MiB")] {
-        match floor::beside_fio(place, bytes, count, 25)? {
+    for (bytes, writes, rounds, name) in [(4 << 10, 100, 60, "4 KiB"), (1 << 20, 40, 25, "1 MiB")] {
+        match floor::beside_fio(place, &FioLoad { bytes, writes, rounds })? {
             None => println!("reference beside fio, {name}: SKIPPED, no fio here"),
             Some(ratio) => {
                 println!("reference beside fio --fdatasync=1, {name}: time {ratio:.2}x");

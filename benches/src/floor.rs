@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::harness::median;
 use crate::raw::RawLog;
@@ -41,11 +42,12 @@ pub(crate) fn refuse_without_device(kind: &str, folder: &Path) -> Result<()> {
 
 /// The median time in microseconds of one 4 KiB write and its `fdatasync` at the end of a growing file.
 pub(crate) fn sync_floor_us(folder: &Path) -> Result<f64> {
-    Ok(median(write_and_sync_us(folder, 4096, 200)?))
+    let times = write_and_sync_us(folder, 4096, 200)?;
+    Ok(median(times.into_iter().map(|(write, sync)| write + sync).collect()))
 }
 
-/// Times in microseconds of `count` writes of `bytes` bytes, each with its `fdatasync`, into a growing file.
-fn write_and_sync_us(folder: &Path, bytes: usize, count: usize) -> Result<Vec<f64>> {
+/// Times in microseconds of `count` writes of `bytes` bytes and of the `fdatasync` behind each, into a growing file.
+fn write_and_sync_us(folder: &Path, bytes: usize, count: usize) -> Result<Vec<(f64, f64)>> {
     let path = folder.join("floor");
     let mut log = RawLog::create(&path)?;
     let block = vec![0x5a; bytes];
@@ -53,45 +55,81 @@ fn write_and_sync_us(folder: &Path, bytes: usize, count: usize) -> Result<Vec<f6
     for _ in 0..count {
         let begun = Instant::now();
         log.write(&block)?;
+        let written = Instant::now();
         log.sync()?;
-        times.push(begun.elapsed().as_secs_f64() * 1e6);
+        times.push(((written - begun).as_secs_f64() * 1e6, written.elapsed().as_secs_f64() * 1e6));
     }
     drop(log);
     std::fs::remove_file(&path)?;
     Ok(times)
 }
 
-/// Our loop and `fio --fdatasync=1` in turn, by the median time of a write with its sync; the ratio ours/fio of each size.
+/// What is written beside `fio`, how often.
+pub(crate) struct FioLoad {
+    /// Bytes of one write.
+    pub(crate) bytes: usize,
+    /// Writes of one round, each with its sync.
+    pub(crate) writes: usize,
+    /// Rounds of each contender.
+    pub(crate) rounds: usize,
+}
+
+/// Our loop and `fio --fdatasync=1` in turn, by the median time of a write plus that of its sync; the ratio ours/fio.
 ///
-/// `None` where there is no `fio`.
-pub(crate) fn beside_fio(folder: &Path, bytes: usize, count: usize, rounds: usize) -> Result<Option<f64>> {
+/// Both run on the same core: a sync whose interrupt arrives at another core is faster by a quarter, and which core a new
+/// process starts on is chance. `None` where there is no `fio`.
+pub(crate) fn beside_fio(folder: &Path, load: &FioLoad) -> Result<Option<f64>> {
     if Command::new("fio").arg("--version").output().is_err() {
         return Ok(None);
     }
+    let core = first_core()?;
     let mut ratios = Vec::new();
-    for round in 0..rounds {
+    for round in 0..load.rounds {
         let (ours, fio);
         if round % 2 == 0 {
-            ours = median(write_and_sync_us(folder, bytes, count)?);
-            fio = fio_us(folder, bytes, count)?;
+            ours = ours_us(folder, load, core)?;
+            fio = fio_us(folder, load, core)?;
         } else {
-            fio = fio_us(folder, bytes, count)?;
-            ours = median(write_and_sync_us(folder, bytes, count)?);
+            fio = fio_us(folder, load, core)?;
+            ours = ours_us(folder, load, core)?;
         }
         ratios.push(ours / fio);
     }
     Ok(Some(median(ratios)))
 }
 
-/// The median time in microseconds of a write plus that of its sync, as `fio` reports them.
-fn fio_us(folder: &Path, bytes: usize, count: usize) -> Result<f64> {
+/// The first core this process may run on.
+fn first_core() -> Result<usize> {
+    let allowed = sched_getaffinity(None)?;
+    (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).context("no core to run on")
+}
+
+/// The median time in microseconds of a write plus that of its sync, in a thread of its own on `core`.
+fn ours_us(folder: &Path, load: &FioLoad, core: usize) -> Result<f64> {
+    let measured = std::thread::scope(|scope| {
+        let on_core = || {
+            let mut cores = CpuSet::new();
+            cores.set(core);
+            sched_setaffinity(None, &cores)?;
+            write_and_sync_us(folder, load.bytes, load.writes)
+        };
+        scope.spawn(on_core).join()
+    });
+    let times = measured.map_err(|_| anyhow!("the measuring thread panicked"))??;
+    let (writes, syncs) = times.into_iter().unzip();
+    Ok(median(writes) + median(syncs))
+}
+
+/// The same as `fio` reports it.
+fn fio_us(folder: &Path, load: &FioLoad, core: usize) -> Result<f64> {
     let path = folder.join("fio");
     let output = Command::new("fio")
         .args(["--name=floor", "--rw=write", "--fdatasync=1", "--fallocate=none", "--ioengine=psync"])
         .args(["--output-format=json", "--thread"])
+        .arg(format!("--cpus_allowed={core}"))
         .arg(format!("--filename={}", path.display()))
-        .arg(format!("--bs={bytes}"))
-        .arg(format!("--size={}", bytes * count))
+        .arg(format!("--bs={}", load.bytes))
+        .arg(format!("--size={}", load.bytes * load.writes))
         .output()
         .context("could not start fio")?;
     std::fs::remove_file(&path).ok();
