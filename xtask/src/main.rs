@@ -26,6 +26,7 @@ mod receiver;
 mod scenarios;
 mod shell;
 mod sim;
+mod soak;
 mod syscalls;
 mod talking;
 mod tidy;
@@ -75,6 +76,8 @@ enum Task {
     Scenarios,
     /// The model test at full size: `--cases N --steps N --seed S`.
     Model(sim::Arguments),
+    /// Runs the random tests with fresh seeds, round after round.
+    Soak(soak::Arguments),
     /// Plants bugs, one at a time, and holds the crash suite to finding each.
     SyncMutants(mutants::Arguments),
     /// Cuts the power under a working queue on real file systems, and compares what is there with what was promised.
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Task::Kill(arguments) => kill::run(&arguments),
         Task::Scenarios => scenarios::run(),
         Task::Model(arguments) => sim::model(&arguments),
+        Task::Soak(arguments) => soak::run(&arguments),
         Task::SyncMutants(arguments) => mutants::run(&arguments),
         Task::PowerCut(arguments) => power_cut::run(&arguments),
         Task::Syscalls => syscalls::run(),
