@@ -126,6 +126,16 @@ impl SimDisk {
         self.machine.lock().limits.capacity_bytes = bytes;
     }
 
+    /// The same with EDQUOT. Of both limits the lower one speaks.
+    pub fn set_quota(&self, bytes: Option<u64>) {
+        self.machine.lock().limits.quota_bytes = bytes;
+    }
+
+    /// Whatever would make a file longer than this many bytes fails with EFBIG, and changes nothing; `None`: no limit.
+    pub fn set_file_bytes_max(&self, bytes: Option<u64>) {
+        self.machine.lock().limits.file_bytes_max = bytes;
+    }
+
     /// A hash over all names and bytes as a process sees them: equal for equal contents.
     #[must_use]
     pub fn content_hash(&self) -> u64 {

@@ -10,7 +10,7 @@ use disk::{
 };
 
 use crate::SimDisk;
-use crate::errno::{ELOOP, EMFILE, ENOENT, ENOSPC};
+use crate::errno::{ELOOP, EMFILE, ENOENT};
 use crate::fault::{Call, Effect, Moment};
 use crate::pages::PAGE_BYTES;
 use crate::sim_file::SimFile;
@@ -64,7 +64,7 @@ impl Disk for SimDisk {
         world.check_writable(&call)?;
         world.check_handles().map_err(|errno| call.error(errno))?;
         if world.free_pages() == 0 {
-            return Err(call.error(ENOSPC));
+            return Err(call.error(world.no_space()));
         }
         let order = world.next_order();
         let ino = world.tree.create_file(path, order).map_err(|errno| call.error(errno))?;
@@ -180,7 +180,7 @@ impl Disk for SimDisk {
         let call = call(Op::Space, Path::new(""));
         let entered = self.enter(call)?;
         let world = &entered.world;
-        let total_bytes = world.limits.capacity_bytes.unwrap_or(UNLIMITED_BYTES);
+        let total_bytes = world.limits.space().map_or(UNLIMITED_BYTES, |(bytes, _)| bytes);
         let available_bytes = total_bytes.min(world.free_pages().saturating_mul(PAGE_BYTES));
         entered.done(call, Space { total_bytes, available_bytes, available_files: u64::MAX })
     }

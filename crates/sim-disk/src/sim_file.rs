@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use disk::{Advice, Cached, DiskError, File, Op, OpenMode, SyncSite};
 
-use crate::errno::{EBADF, EFBIG, EINVAL, ENOSPC, EOPNOTSUPP};
+use crate::errno::{EBADF, EFBIG, EINVAL, EOPNOTSUPP};
 use crate::fault::{Call, Effect, Moment};
 use crate::pages::PAGE_BYTES;
 use crate::power::mix;
@@ -141,10 +141,10 @@ impl File for SimFile {
         let call = self.call(Op::SetLen);
         let mut entered = self.enter(call)?;
         self.refuse_unless_writable(&entered.world, &call)?;
-        if len > FILE_BYTES_MAX {
+        let world = &mut *entered.world;
+        if len > world.file_bytes_max() {
             return Err(call.error(if i64::try_from(len).is_err() { EINVAL } else { EFBIG }));
         }
-        let world = &mut *entered.world;
         let order = world.next_order();
         world.tree.file_mut(self.ino).map_err(|errno| call.error(errno))?.set_len(len, order);
         entered.done(call, ())
@@ -219,13 +219,17 @@ impl Drop for SimFile {
 }
 
 impl World {
+    fn file_bytes_max(&self) -> u64 {
+        self.limits.file_bytes_max.unwrap_or(FILE_BYTES_MAX).min(FILE_BYTES_MAX)
+    }
+
     /// How many of `len` bytes at `offset` there is room for, and the error if that is not all.
     fn room_for(&self, ino: Ino, offset: u64, len: u64) -> Result<(u64, Option<Errno>), Errno> {
         let end = offset.checked_add(len).ok_or(EINVAL)?;
         if i64::try_from(end).is_err() {
             return Err(EINVAL);
         }
-        if end > FILE_BYTES_MAX {
+        if end > self.file_bytes_max() {
             return Err(EFBIG);
         }
         let mut free = self.free_pages();
@@ -238,7 +242,7 @@ impl World {
                 continue;
             }
             if free == 0 {
-                return Ok(((page * PAGE_BYTES).saturating_sub(offset), Some(ENOSPC)));
+                return Ok(((page * PAGE_BYTES).saturating_sub(offset), Some(self.no_space())));
             }
             free -= 1;
         }

@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use disk::{DiskError, Op, SyncSite};
 
-use crate::errno::{EINTR, EIO, EROFS};
+use crate::errno::{EDQUOT, EINTR, EIO, ENOSPC, EROFS};
 use crate::fault::{Call, Effect, Fault, Moment, On};
 use crate::file_node::Order;
 use crate::power::mix;
@@ -54,11 +54,22 @@ pub(crate) struct GateState {
 }
 
 /// What runs out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) capacity_bytes: Option<u64>,
+    pub(crate) quota_bytes: Option<u64>,
+    pub(crate) file_bytes_max: Option<u64>,
     pub(crate) open_files: Option<usize>,
     pub(crate) is_read_only: bool,
+}
+
+impl Limits {
+    /// The bytes that may be taken, and what is said when there are none.
+    pub(crate) fn space(&self) -> Option<(u64, Errno)> {
+        let capacity = self.capacity_bytes.map(|bytes| (bytes, ENOSPC));
+        let quota = self.quota_bytes.map(|bytes| (bytes, EDQUOT));
+        capacity.into_iter().chain(quota).min_by_key(|(bytes, _)| *bytes)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -92,7 +103,7 @@ impl Machine {
             gates: BTreeMap::new(),
             next_gate: 0,
             locks: BTreeMap::new(),
-            limits: Limits { capacity_bytes: None, open_files: None, is_read_only: false },
+            limits: Limits::default(),
             counters: Counters::default(),
             seed: 0,
         };
@@ -176,11 +187,16 @@ impl World {
         if self.limits.is_read_only { Err(call.error(EROFS)) } else { Ok(()) }
     }
 
+    /// The error of whoever finds none.
+    pub(crate) fn no_space(&self) -> Errno {
+        self.limits.space().map_or(ENOSPC, |(_, errno)| errno)
+    }
+
     /// Pages that may still be taken.
     pub(crate) fn free_pages(&self) -> u64 {
-        match self.limits.capacity_bytes {
+        match self.limits.space() {
             None => u64::MAX,
-            Some(bytes) => (bytes / crate::pages::PAGE_BYTES).saturating_sub(self.tree.page_count()),
+            Some((bytes, _)) => (bytes / crate::pages::PAGE_BYTES).saturating_sub(self.tree.page_count()),
         }
     }
 

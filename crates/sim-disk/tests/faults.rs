@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use disk::{Advice, Disk, ErrorClass, File, Op, OpenMode, SyncSite};
-use sim_disk::errno::{EINTR, EIO, EMFILE, ENOSPC};
+use sim_disk::errno::{EDQUOT, EFBIG, EINTR, EIO, EMFILE, ENOSPC};
 use sim_disk::{Fault, Moment, On, SimDisk, Survival};
 
 const DATA: SyncSite = SyncSite::new("test.data");
@@ -339,4 +339,34 @@ fn equal_runs_have_equal_traces() {
     };
     assert_eq!(run(b"abc"), run(b"abc"));
     assert_ne!(run(b"abc").0, run(b"abcd").0);
+}
+
+// S34
+#[test]
+fn a_quota_speaks_for_itself_and_the_lower_of_two_limits_first() {
+    let disk = SimDisk::new();
+    let file = new_file(&disk, "f");
+    disk.set_capacity(Some(8192));
+    disk.set_quota(Some(4096));
+    let errno = |error: disk::DiskError| error.io_error().raw_os_error();
+    let error = write(&file, 0, &[1; 5000]).unwrap_err();
+    assert_eq!((error.offset(), errno(error)), (Some(4096), Some(EDQUOT)));
+    disk.set_quota(None);
+    assert_eq!(errno(write(&file, 4096, &[1; 5000]).unwrap_err()), Some(ENOSPC));
+    disk.set_capacity(None);
+    write(&file, 4096, &[1; 5000]).unwrap();
+}
+
+// S34
+#[test]
+fn a_file_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
+    let disk = SimDisk::new();
+    let file = new_file(&disk, "f");
+    disk.set_file_bytes_max(Some(1000));
+    write(&file, 0, &[1; 1000]).unwrap();
+    let error = write(&file, 500, &[2; 501]).unwrap_err();
+    assert_eq!((error.class(), error.io_error().raw_os_error()), (ErrorClass::NoSpace, Some(EFBIG)));
+    assert_eq!(class(file.set_len(1001)), ErrorClass::NoSpace);
+    assert_eq!(class(file.allocate(0..1001)), ErrorClass::NoSpace);
+    assert_eq!(disk.read("f"), [1; 1000], "nothing of it was written");
 }

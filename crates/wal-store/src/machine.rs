@@ -255,7 +255,8 @@ impl Machine {
             self.doing = Doing::Opening;
             return Step::Open { segment: active.id };
         }
-        if self.too_much_unsynced(active) {
+        let unpublished = !active.clean || !active.named;
+        if self.too_much_unsynced(active) || (unpublished && self.trouble.is_enough(self.cursor)) {
             return self.sync_step(active, SITE_BATCH);
         }
         self.doing = Doing::Writing { index: self.cursor };

@@ -4,7 +4,9 @@
 //! |---|---|---|
 //! | create or open refused (descriptors, space, read-only) | none | stalled: everything kept, tried again |
 //! | write or sync refused in a file with durable batches | poisoned | at once in a new segment |
-//! | write or sync refused in a new file | void | stalled |
+//! | a batch's write refused in a new file, others written before | void | at once again, synced behind as many as went |
+//! | sync refused in a new file with several batches | void | at once again, synced behind half of them |
+//! | write or sync refused in a new file of one batch | void | stalled; one batch next |
 //! | anything else (device) | poisoned | a new segment: at once, then after a back-off, up to 3 |
 //! | the third new segment failed too | void | given up, paused, probed |
 
@@ -34,6 +36,8 @@ pub(super) struct Poisoned {
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     pub(super) poisoned: Option<Poisoned>,
+    /// So many batches are written between two syncs, since more were refused; `None`: as many as there are.
+    batches_max: Option<usize>,
     /// Failed files in a row.
     failures: u32,
     /// Refusals, or failed probes, in a row.
@@ -61,8 +65,14 @@ impl Trouble {
         self.failures > 0
     }
 
+    /// Whether so many batches are written that they must be made durable before the next one is.
+    pub(super) fn is_enough(&self, batches: usize) -> bool {
+        self.batches_max.is_some_and(|max| batches >= max)
+    }
+
     /// Something became durable.
     pub(super) fn over(&mut self) {
+        self.batches_max = self.batches_max.map(|max| max.saturating_mul(2));
         self.failures = 0;
         self.refusals = 0;
         self.wait = None;
@@ -71,6 +81,7 @@ impl Trouble {
 
     /// What was refused is not there any more, stored or given up: nothing is to be tried again by itself.
     pub(super) fn nothing_left(&mut self) {
+        self.batches_max = None;
         self.retry_at = None;
     }
 
@@ -204,9 +215,8 @@ impl Machine {
                 }
             }
             Doing::Opening if Self::is_refusal(&error) => self.refused(error),
-            Doing::Opening | Doing::Writing { .. } | Doing::SyncingFile | Doing::SyncingDir => {
-                self.poison(error)
-            }
+            Doing::Writing { index } => self.poison(error, index),
+            Doing::Opening | Doing::SyncingFile | Doing::SyncingDir => self.poison(error, self.cursor / 2),
             Doing::Probing(stage) => self.probe_failed(stage, error),
             // These cannot fail as steps: what went wrong in them is the driver's answer.
             Doing::Closing | Doing::ReadingBack => self.went_well_in_trouble(doing),
@@ -221,13 +231,18 @@ impl Machine {
         }
     }
 
-    /// The file failed: never written, synced or trusted again. What is in it and not durable moves.
-    fn poison(&mut self, error: DiskError) {
+    /// The file failed: never written, synced or trusted again. What is in it and not durable moves. A refusal says that a new file
+    /// has room for `fitting` batches, perhaps.
+    fn poison(&mut self, error: DiskError, fitting: usize) {
         let Some(active) = self.poison_file() else { return };
         if !Self::is_refusal(&error) {
             self.failed(error, active.id);
         } else if active.durable_offset == 0 {
-            self.refused(error);
+            // Room for all of them may never come, and what was written cannot be synced: the file is poisoned. Fewer each time.
+            self.trouble.batches_max = Some(fitting.max(1));
+            if fitting == 0 {
+                self.refused(error);
+            }
         }
     }
 

@@ -53,9 +53,13 @@ struct Driver {
 
 impl Driver {
     fn new(sync: SyncSetting) -> Self {
+        Self::with(settings(sync))
+    }
+
+    fn with(settings: Settings) -> Self {
         let start = Start { end: Seq::FIRST, prev_seq: 0, next_segment: SegmentId::FIRST, predecessor: None };
         Self {
-            machine: Machine::new(settings(sync), start),
+            machine: Machine::new(settings, start),
             next: 1,
             steps: Vec::new(),
             failures: Vec::new(),
@@ -260,6 +264,60 @@ fn a_failed_sync_moves_the_batch_at_once_then_with_growing_waits_then_gives_up()
     assert!(matches!(end, RoundEnd::Clean { dirty: false }));
 }
 
+/// Nothing but the machine's end of a set makes it sync.
+fn roomy() -> Settings {
+    Settings { unsynced_bytes_max: 100_000, ..settings(SyncSetting::EachBatch) }
+}
+
+// S33: room for two batches of four.
+#[test]
+fn what_a_new_file_had_room_for_is_stored_before_the_rest_waits() {
+    let mut driver = Driver::with(roomy());
+    (0..4).for_each(|_| driver.append(500));
+    driver.failures = vec![(5, ENOSPC), (13, ENOSPC), (16, ENOSPC)];
+    let end = driver.round(1, Ask::default());
+    let refused = ["Take", "Create", "Write", "Write", "Write", "Close"];
+    let stored = ["Create", "Write", "Write", "SyncFile", "SyncDir", "Publish"];
+    let rest = ["Write", "Close", "Create", "Write", "Close"];
+    assert_eq!(driver.steps, [&refused[..], &stored, &rest].concat());
+    assert!(matches!(end, RoundEnd::Stalled(_)), "{end:?}");
+    assert_eq!(driver.published_durable, 3);
+    driver.failures.clear();
+    driver.round(100, Ask::default());
+    assert_eq!(driver.published_durable, 5);
+    driver.append(500);
+    driver.append(500);
+    driver.round(101, Ask::default());
+    assert_eq!(driver.steps, ["Take", "Write", "Write", "SyncFile", "Publish"], "and forgotten");
+}
+
+// S34: the kernel accepts what it finds no room for when it is synced.
+#[test]
+fn a_set_whose_sync_is_refused_is_tried_in_halves() {
+    let mut driver = Driver::with(roomy());
+    (0..4).for_each(|_| driver.append(500));
+    // Four, then two, then one.
+    driver.failures = vec![(7, ENOSPC), (12, ENOSPC)];
+    let end = driver.round(1, Ask::default());
+    assert!(matches!(end, RoundEnd::Clean { .. }), "{end:?}");
+    let one = ["Create", "Write", "SyncFile", "SyncDir", "Publish", "Write", "Write", "SyncFile", "Publish"];
+    let rest = ["Write", "SyncFile", "Publish"];
+    assert_eq!(driver.steps[13..], [&one[..], &rest].concat());
+    assert_eq!(driver.published_durable, 5);
+}
+
+#[test]
+fn a_new_file_that_has_room_for_nothing_is_waited_out() {
+    let mut driver = Driver::with(roomy());
+    (0..3).for_each(|_| driver.append(500));
+    driver.failures = vec![(3, ENOSPC)];
+    assert!(matches!(driver.round(1, Ask::default()), RoundEnd::Stalled(_)));
+    assert_eq!(driver.steps, ["Take", "Create", "Write", "Close"]);
+    assert!(driver.machine.due().is_some());
+    driver.round(100, Ask::default());
+    assert_eq!(driver.published_durable, 4);
+}
+
 #[test]
 fn a_segment_is_closed_when_it_is_old_even_without_a_batch() {
     let mut driver = Driver::new(SyncSetting::Never);
@@ -306,9 +364,10 @@ proptest! {
     fn any_failures_keep_the_rules(
         rounds in rounds(),
         sync in sync(),
+        unsynced_bytes_max in prop_oneof![Just(3_000), Just(100_000)],
         failures in proptest::collection::vec((1_usize..120, prop_oneof![Just(EIO), Just(ENOSPC)]), 0..12),
     ) {
-        let mut driver = Driver::new(sync);
+        let mut driver = Driver::with(Settings { unsynced_bytes_max, ..settings(sync) });
         driver.failures = failures;
         let mut millis = 0;
         for (wait, batches, durable, rotate) in rounds {

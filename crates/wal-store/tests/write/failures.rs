@@ -194,6 +194,57 @@ fn a_full_disk_keeps_the_records_and_a_later_commit_writes_them() {
     }
 }
 
+/// Twelve batches of two pages each, one round; the room for each file and for all of them, as a limit says it.
+fn with_room_for_part(limit: impl Fn(&SimDisk, u64), parts: u64) {
+    let world = World::new();
+    let settings = Settings { batch_records_max: 1, ..settings() };
+    let log = world.log(settings);
+    let tickets: Vec<_> = (0..12_u8).map(|n| log.append(&[n; 8000][..], at(1)).unwrap()).collect();
+    limit(&world.disk, world.disk.used_bytes() + 4096 + parts * 8192);
+    let error = log.commit(at(2), Want::Durable).unwrap_err();
+    assert!(matches!(&error, CommitError::Stalled { .. }) && error.is_retryable(), "{error:?}");
+    let stored = log.ends().durable.get() - 1;
+    assert_eq!(stored, parts, "what there is room for is stored");
+    for (n, ticket) in (0..).zip(&tickets) {
+        assert_eq!(ticket.peek(Level::Durable).is_some(), n < stored, "{n}");
+    }
+    let expected: Vec<u64> = (1..=stored).collect();
+    assert_eq!(seqs(&world.durable_payloads()), expected);
+    // Never room for more than three more of them.
+    for n in 3..100 {
+        limit(&world.disk, world.disk.used_bytes() + 4096 + 3 * 8192);
+        if log.commit(at(n * 100), Want::Durable).is_ok() {
+            break;
+        }
+    }
+    assert_eq!(seqs(&world.durable_payloads()), (1..=12).collect::<Vec<u64>>());
+    assert!(tickets.iter().all(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()));
+    assert_eq!(world.room.used(), 0);
+}
+
+// S33, S34
+#[test]
+fn a_set_that_never_fits_as_a_whole_is_stored_in_parts() {
+    for parts in 1..12 {
+        with_room_for_part(|disk, bytes| disk.set_capacity(Some(bytes)), parts);
+        with_room_for_part(|disk, bytes| disk.set_quota(Some(bytes)), parts);
+    }
+}
+
+// S34: `ulimit -f`.
+#[test]
+fn a_file_size_limit_below_the_segment_size_makes_smaller_segments() {
+    for file_bytes_max in [13_000, 21_000, 40_000, 90_000] {
+        let world = World::new();
+        let log = world.log(Settings { batch_records_max: 1, ..settings() });
+        let tickets: Vec<_> = (0..12_u8).map(|n| log.append(&[n; 8000][..], at(1)).unwrap()).collect();
+        world.disk.set_file_bytes_max(Some(file_bytes_max));
+        log.commit(at(2), Want::Durable).unwrap();
+        assert_eq!(seqs(&world.durable_payloads()), (1..=12).collect::<Vec<u64>>());
+        assert!(tickets.iter().all(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()));
+    }
+}
+
 #[test]
 fn missing_descriptors_and_a_read_only_disk_are_waited_out() {
     // S37, S39
