@@ -79,6 +79,7 @@ const ROWS: &[Row] = &[
             "bytes",
             "clap",
             "indicatif",
+            "jiff",
             "reqwest",
             "rustix",
             "rustls",

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use pq::{Gap, WallTime};
+
 use crate::failure::Failure;
 
 /// One line to stderr; a closed stderr is no error.
@@ -44,6 +46,22 @@ pub(crate) fn count(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Seqs `from` to `to`, both there: `record 7`, `records 7 to 9`.
+pub(crate) fn records(from: u64, to: u64) -> String {
+    if from == to { format!("record {from}") } else { format!("records {from} to {to}") }
+}
+
+/// What is missing and why, for a person: `record 7 missing: lost`.
+pub(crate) fn missing(gap: Gap) -> String {
+    format!("{} missing: {}", records(gap.from.get(), gap.to.get().saturating_sub(1)), gap.reason)
+}
+
+/// A time of day as RFC 3339 has it, in UTC, to the second: `2026-03-01T12:00:00Z`.
+pub(crate) fn time(at: WallTime) -> String {
+    let seconds = i64::try_from(at.nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| at.to_string(), |time| time.to_string())
 }
 
 /// Bytes as people read them: `640 B`, `1.3 MB`.

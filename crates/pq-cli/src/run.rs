@@ -28,6 +28,7 @@ use crate::Ended;
 use crate::cli::Run;
 use crate::config::{AtEnd, Plan};
 use crate::failure::{EXIT_WRONG, Failure};
+use crate::output::{missing, tell};
 use crate::source::Stop;
 use crate::source::shard::{self, Part, Pipeline as _, Shard};
 use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop, WhenFull};
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Run) -> Ended {
         plan.files.iter_mut().for_each(|files| files.at_end = AtEnd::Finish);
     }
     if args.check {
-        crate::output::tell(&format!("{}: the configuration is right", args.config.display()));
+        tell(&format!("{}: the configuration is right", args.config.display()));
         return Ok(0);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -94,7 +95,7 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
     }
     let summary = Summary::new(&queue, started.elapsed(), pipeline.plan().turn_records_max(), why.word());
     if !args.quiet {
-        crate::output::tell(&summary.text());
+        tell(&summary.text());
     }
     if let Some(path) = &args.summary_json {
         summary.write_json(path)?;
@@ -114,9 +115,7 @@ fn report_recovery(queue: &Queue, reporter: &Reporter) {
     for stream in &recovery.streams {
         stream.notes.iter().for_each(|note| reporter.notice(format!("stream `{}`: {note}", stream.name)));
         for gap in &stream.gaps {
-            let (from, to) = (gap.from.get(), gap.to.get().saturating_sub(1));
-            reporter
-                .notice(format!("stream `{}`: records {from} to {to} are lost: {}", stream.name, gap.reason));
+            reporter.notice(format!("stream `{}`: {}", stream.name, missing(*gap)));
         }
         if let Some(reason) = &stream.paused {
             reporter.failed(&Failure::wrong(format!("stream `{}` is paused: {reason}", stream.name)));

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use pq::{Delivery, SendOutcome, Sink, SinkError};
 
+use crate::output::missing;
 use crate::run::report::Reporter;
 
 /// A sink whose lost records are told to a person, once each.
@@ -36,11 +37,7 @@ impl<S: Sink + Sync> Sink for Watched<S> {
         let outcome = self.inner.send(delivery).await;
         if matches!(outcome, SendOutcome::Delivered { .. }) {
             for gap in delivery.gaps() {
-                let (from, to) = (gap.from.get(), gap.to.get().saturating_sub(1));
-                self.reporter.notice(format!(
-                    "stream `{}`: records {from} to {to} are lost: {}",
-                    self.stream, gap.reason
-                ));
+                self.reporter.notice(format!("stream `{}`: {}", self.stream, missing(gap)));
             }
         }
         outcome

@@ -11,7 +11,7 @@ use crate::cli::Read;
 use crate::failure::{EXIT_WRONG, Failure};
 use crate::json::JsonRecord;
 use crate::lines::join;
-use crate::output::{Reader, put, tell};
+use crate::output::{Reader, missing, put, tell};
 use crate::run::open_failure;
 
 /// How often a followed stream is looked at.
@@ -116,9 +116,8 @@ impl Printer<'_> {
                     next = Seq::new(record.seq.get().saturating_add(1));
                 }
                 Item::Gap(gap) => {
-                    let (from, to) = (gap.from.get(), gap.to.get());
-                    self.lost += to.saturating_sub(from);
-                    tell(&format!("pq: records {from} to {} are lost: {}", to.saturating_sub(1), gap.reason));
+                    self.lost += gap.count();
+                    tell(&format!("pq: {}", missing(gap)));
                     next = gap.to;
                 }
                 _ => {}

@@ -1,15 +1,19 @@
 //! `pq repair`: what is damaged, what would be done, what it costs; and with `--apply`, doing it.
 
+use std::io::ErrorKind;
+
 use pq::repair::{self, OrphanInfo, RepairError, RepairOptions, RepairReport, RepairStep};
 use pq::{Clock, StreamId, SystemClock};
 
 use crate::Ended;
 use crate::cli::Repair;
 use crate::failure::{EXIT_WRONG, Failure};
-use crate::output::{Reader, bytes, count, put};
+use crate::output::{Reader, bytes, count, put, records};
 
 /// Most ranges of lost records that are shown of one file.
 const RANGES_MAX: usize = 20;
+
+const NOT_A_QUEUE: &str = "give the queue's directory, the one with `queue.meta` in it";
 
 /// Plans or repairs.
 pub(crate) fn repair(args: &Repair) -> Ended {
@@ -44,7 +48,8 @@ fn failure(args: &Repair, error: &RepairError) -> Failure {
         RepairError::InUse { .. } => {
             failure.help("stop its owner first: a repair owns the queue; without --apply it only plans, beside an owner too")
         }
-        RepairError::NotAQueue => failure.help("give the queue's directory, the one with `queue.meta` in it"),
+        RepairError::NotAQueue => failure.help(NOT_A_QUEUE),
+        RepairError::Disk(error) if error.io_error().kind() == ErrorKind::NotFound && error.path() == args.dir => failure.help(NOT_A_QUEUE),
         RepairError::Disk(_) | RepairError::Save(_) | RepairError::Catalog(_) if args.apply => {
             failure.help("what was done is whole, the rest is as it was; mend the cause and run it again")
         }
@@ -106,10 +111,6 @@ fn step_text(report: &RepairReport, step: &RepairStep) -> String {
         text.push_str(&format!("  original: {kept}\n"));
     }
     text
-}
-
-fn records(from: u64, to: u64) -> String {
-    if from == to { format!("record {from}") } else { format!("records {from} to {to}") }
 }
 
 fn orphan_text(orphan: &OrphanInfo) -> String {

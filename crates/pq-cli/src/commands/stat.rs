@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Ended;
 use crate::cli::Look;
 use crate::failure::Failure;
-use crate::output::{Reader, bytes, count, put, table};
+use crate::output::{Reader, bytes, count, put, table, time};
 use crate::run::open_failure;
 
 #[derive(Serialize)]
@@ -116,7 +116,7 @@ fn losses_text(streams: &[StreamInfo]) -> String {
         let more = stream.losses.len().saturating_sub(RANGES_MAX);
         for loss in stream.losses.iter().skip(more) {
             let found =
-                loss.found_at.map_or_else(|| "-".to_owned(), |nanos| WallTime::from_nanos(nanos).to_string());
+                loss.found_at.map_or_else(|| "-".to_owned(), |nanos| time(WallTime::from_nanos(nanos)));
             let seqs = format!("{}-{}", loss.from, loss.to.saturating_sub(1));
             let records = count(loss.to.saturating_sub(loss.from));
             rows.push(vec![stream.name.clone(), records, seqs, loss.reason.clone(), found]);

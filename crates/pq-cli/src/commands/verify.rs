@@ -5,7 +5,7 @@ use pq::inspect::{Inspection, StreamCheck, VerifyReport};
 use crate::Ended;
 use crate::cli::Look;
 use crate::failure::{EXIT_WRONG, Failure};
-use crate::output::{Reader, bytes, count, put};
+use crate::output::{Reader, bytes, count, put, records};
 use crate::run::open_failure;
 
 /// Checks a queue.
@@ -65,7 +65,7 @@ fn stream_text(stream: &StreamCheck) -> String {
     for (from, to, reason) in &stream.lost {
         let is_known = !stream.lost_news.iter().any(|(new, end)| new < to && from < end);
         let known = if is_known { "; written down" } else { "" };
-        text.push_str(&format!("  lost: records {from} to {}: {reason}{known}\n", to.saturating_sub(1)));
+        text.push_str(&format!("  {reason}: {}{known}\n", records(*from, to.saturating_sub(1))));
     }
     for damage in &stream.damage {
         text.push_str(&format!("  damage: {damage}\n"));

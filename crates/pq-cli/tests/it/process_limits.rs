@@ -1,8 +1,8 @@
 //! Limits of the process, set from outside: open files, file sizes. Nothing dies of them, and what is said names them.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::support::{Bench, finish, pq, text, until};
+use crate::support::{Bench, Running, finish, pq, text};
 
 /// The program under limits of the shell: `-n 12` open files, `-f 64` blocks of 512 bytes.
 fn limited(limit: &str) -> Command {
@@ -61,12 +61,10 @@ fn an_output_at_the_limit_is_waited_for_and_a_signal_ends_the_run() {
     bench.run().success();
     let config = bench.config("[[sink.file]]\npath = \"out.log\"\n");
     let mut command = limited("-f 8192");
-    command.args(["run", "--drain"]).arg(&config).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("started");
-    until("the output is as long as it may be", || bench.read("out.log").len() >= 4_000_000);
-    assert!(child.try_wait().expect("a child").is_none(), "it waits");
-    assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill runs").success());
-    let output = child.wait_with_output().expect("ended");
+    let mut running = Running::start(command.args(["run", "--drain"]).arg(&config));
+    running.until_says("File too large");
+    running.signal("-TERM");
+    let output = running.end();
     assert!(output.status.code().is_some(), "no signal ended it: {output:?}");
     let output = finish(pq().args(["run", "--drain"]).arg(&config), b"");
     assert!(output.status.success(), "{output:?}");

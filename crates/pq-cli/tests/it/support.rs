@@ -1,9 +1,10 @@
 //! A folder with a configuration, the program started on it, and polling for what it should do.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -62,8 +63,7 @@ impl Bench {
     pub(crate) fn start(&self) -> Running {
         let mut command = pq();
         command.arg("run").arg(self.path("pipeline.toml")).arg("--quiet");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running(Some(command.spawn().expect("started")))
+        Running::start(&mut command)
     }
 
     /// `pq <command> q …`, to its end.
@@ -104,13 +104,32 @@ impl Ran {
 }
 
 /// A started program; killed if the test ends before it.
+/// A program in the background; it does not outlive the test.
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(Some(command.spawn().expect("started")))
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.0.as_ref().expect("running").id().to_string();
         let sent = Command::new("kill").args([name, &id]).status().expect("kill runs");
         assert!(sent.success());
+    }
+
+    /// Polls until its stderr holds these words; what is on stderr is read from here on.
+    pub(crate) fn until_says(&mut self, words: &str) {
+        let stderr = self.0.as_mut().expect("running").stderr.take().expect("not read yet");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                heard.lock().expect("heard").push_str(&line);
+            }
+        });
+        until(&format!("it says {words:?}"), || said.lock().expect("heard").contains(words));
     }
 
     /// Waits for its end, with all it wrote.

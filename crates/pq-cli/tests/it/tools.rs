@@ -151,7 +151,7 @@ fn verify_tells_damage_exactly_and_exits_with_one() {
     let read = bench.tool("read", &["s"]);
     assert_eq!(text(&read.stdout), "first\nthird\n", "the neighbours are whole");
     assert_eq!(read.status.code(), Some(1));
-    assert!(text(&read.stderr).contains("records 2 to 2 are lost"), "{}", text(&read.stderr));
+    assert!(text(&read.stderr).contains("record 2 missing: lost"), "{}", text(&read.stderr));
 }
 
 // S27 S31
