@@ -7,19 +7,25 @@
 //! ```
 //!
 //! The sites are read from the sources, so that no new one is forgotten. A site that nothing rests on alone is named in
-//! `crates/sim/mutants/survivors.toml` with the reason; being caught after all is as wrong there as surviving is elsewhere.
+//! `crates/sim/mutants/survivors.toml` with the reason, a rule in its own entry; being caught after all is as wrong there as surviving is
+//! elsewhere. A few rules cannot be seen in a single-threaded core on a simulated disk: their entry names the test that sees them.
+//!
+//! What is caught counts only beside what is not: the sources as they are must survive every seed that caught a bug, a planted bug must
+//! change the program that is run, and no two may give the same program.
 
-use std::collections::BTreeSet;
+mod plant;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::pipeline::{CrashPoints, build, target_folder};
-use crate::shell::{command, must, output, root, verdict};
+use crate::shell::{command, output, root, verdict};
+use plant::{Build, Copy, Found};
 
 /// Where the seeded bugs stand.
 const FOLDER: &str = "crates/sim/mutants";
@@ -29,25 +35,32 @@ const PRODUCT: [&str; 3] = ["crates/wal-store", "crates/offsets", "crates/pq"];
 /// How long to look, and for which.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Seeds to try before a mutant counts as not caught.
+    /// Seeds to try before a bug counts as not caught.
     #[arg(long, default_value_t = 20_000)]
     seeds: u64,
-    /// Only those whose name contains this.
+    /// Seeds for those that are named as defence in depth: no seed is expected to find them, so that all of these are always run.
+    #[arg(long, default_value_t = 3_000)]
+    seeds_in_depth: u64,
+    /// Only those whose name contains this; may be given more than once.
     #[arg(long)]
-    only: Option<String>,
+    only: Vec<String>,
 }
 
 /// One seeded bug of a rule.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Mutant {
     name: String,
     breaks: String,
     patch: Vec<Patch>,
     /// What the simulated core cannot show is caught by this test.
     test: Option<Test>,
+    /// Why nothing rests on this rule alone, if nothing does.
+    in_depth: Option<String>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Patch {
     file: PathBuf,
     find: String,
@@ -55,6 +68,7 @@ struct Patch {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Test {
     package: String,
     name: String,
@@ -77,90 +91,196 @@ struct Survivor {
     reason: String,
 }
 
+/// What is said of one seeded bug.
+enum Judged {
+    Caught(String),
+    Survived,
+}
+
+/// Of one kind of bugs.
+#[derive(Default)]
+struct Count {
+    wanted: u64,
+    caught: u64,
+    in_depth: u64,
+}
+
 /// What was counted, and what is wrong.
 #[derive(Default)]
 struct Tally {
-    sites: u64,
-    sites_caught: u64,
-    in_depth: u64,
-    rules: u64,
-    rules_caught: u64,
+    sites: Count,
+    rules: Count,
+    /// Rules that a test caught, not a seed.
+    by_test: u64,
+    /// The highest seed that was needed.
+    seed_max: u64,
     wrong: Vec<String>,
 }
 
 /// Runs the check.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let wanted = |name: &str| arguments.only.as_deref().is_none_or(|part| name.contains(part));
+    let begun = Instant::now();
+    let is_wanted =
+        |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|part| name.contains(part));
+    let copy = Copy::new()?;
+    let sound = copy.build()?;
+    println!("the suite without a bug is build {sound}, made in {:.0} s", begun.elapsed().as_secs_f64());
+    let mut tally = Tally::default();
+    ignore_sites(arguments, &copy, &mut tally, &is_wanted)?;
+    plant_rules(arguments, &copy, sound, &mut tally, &is_wanted)?;
+    // What is found where nothing is wrong would say nothing where something is.
+    let again = copy.build()?;
+    ensure!(again == sound, "the sources as they are were build {sound} and are {again} now");
+    if let Some(found) = copy.hunt(tally.seed_max, None)? {
+        tally.wrong.push(format!("without any bug seed {} finds: {}", found.seed, found.what));
+    }
+    println!("the suite without a bug finds nothing with the seeds up to {}", tally.seed_max);
+    println!(
+        "{} rules were caught by seeds, {} by a test; each by one of at most {} seeds; what is named as defence in depth survived {}; {:.0} s",
+        tally.rules.caught - tally.by_test,
+        tally.by_test,
+        arguments.seeds,
+        arguments.seeds_in_depth,
+        begun.elapsed().as_secs_f64()
+    );
+    verdict("sync-mutants", &tally.figures(), &tally.wrong)
+}
+
+/// Hunts with one sync site ignored after the other.
+fn ignore_sites(
+    arguments: &Arguments,
+    copy: &Copy,
+    tally: &mut Tally,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<()> {
     let survivors: Survivors =
         toml::from_str(&fs::read_to_string(root().join(FOLDER).join("survivors.toml"))?)?;
-    let mut tally = Tally::default();
-    let program = build("sim", "pq-sim", CrashPoints::Absent)?;
     let sites = sites()?;
     for known in survivors.site.iter().filter(|known| !sites.contains(&known.name)) {
         tally.wrong.push(format!("survivors.toml names {}, which is no sync site", known.name));
     }
-    for site in sites.iter().filter(|site| wanted(site)) {
-        let found = hunt(&program, arguments.seeds, Some(site))?;
-        tally.site(site, found, survivors.site.iter().find(|known| known.name == *site));
+    let sites: Vec<&String> = sites.iter().filter(|site| is_wanted(site)).collect();
+    for (number, site) in sites.iter().enumerate() {
+        let reason = survivors.site.iter().find(|known| known.name == **site).map(|known| &known.reason);
+        let begun = Instant::now();
+        let found = copy.hunt(arguments.seeds_for(reason), Some(site))?;
+        let judged = tally.seen(found);
+        let title = format!("site {}/{} {site}", number + 1, sites.len());
+        let how = format!("hunted {:.1} s", begun.elapsed().as_secs_f64());
+        tally.judge(Kind::Site, &title, &how, judged, reason.map(String::as_str));
     }
-    let mutants: Vec<Mutant> = rules()?.into_iter().filter(|mutant| wanted(&mutant.name)).collect();
-    let copy = Copy::new()?;
-    for mutant in &mutants {
-        let found = copy.with(mutant, |copy| copy.judge(mutant, arguments.seeds))?;
-        tally.rule(mutant, found);
+    Ok(())
+}
+
+/// Plants one bug after the other.
+fn plant_rules(
+    arguments: &Arguments,
+    copy: &Copy,
+    sound: Build,
+    tally: &mut Tally,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<()> {
+    let mutants: Vec<Mutant> = rules()?.into_iter().filter(|mutant| is_wanted(&mutant.name)).collect();
+    let mut builds = BTreeMap::from([(sound, "without a bug".to_owned())]);
+    for (number, mutant) in mutants.iter().enumerate() {
+        let title = format!("rule {}/{} {}", number + 1, mutants.len(), mutant.name);
+        println!("{title}: {}", mutant.breaks);
+        let begun = Instant::now();
+        if let Some(test) = &mutant.test {
+            ensure!(copy.passes(test)?, "{}: {} fails without a bug", mutant.name, test.name);
+            let is_caught = !copy.with(mutant, || copy.passes(test))?;
+            tally.by_test += u64::from(is_caught);
+            let caught = || Judged::Caught(format!("caught by the test {} of {}", test.name, test.package));
+            let judged = if is_caught { caught() } else { Judged::Survived };
+            let how = format!("built and run in {:.1} s", begun.elapsed().as_secs_f64());
+            tally.judge(Kind::Rule, &title, &how, judged, mutant.in_depth.as_deref());
+            continue;
+        }
+        let (build, built, found) = copy.with(mutant, || {
+            let build = copy.build()?;
+            let built = begun.elapsed();
+            Ok((build, built, copy.hunt(arguments.seeds_for(mutant.in_depth.as_ref()), None)?))
+        })?;
+        if let Some(same) = builds.insert(build, mutant.name.clone()) {
+            tally.wrong.push(format!("{} gives the same program as {same}: {build}", mutant.name));
+        }
+        let judged = tally.seen(found);
+        let hunted = (begun.elapsed() - built).as_secs_f64();
+        let how = format!("build {build} in {:.1} s, hunted {hunted:.1} s", built.as_secs_f64());
+        tally.judge(Kind::Rule, &title, &how, judged, mutant.in_depth.as_deref());
     }
-    let figures = format!(
-        "{} of {} sites caught, {} of {} rules caught",
-        tally.sites_caught, tally.sites, tally.rules_caught, tally.rules
-    );
-    println!("sync-mutants: {} more sites are defence in depth, see {FOLDER}/survivors.toml", tally.in_depth);
-    verdict("sync-mutants", &figures, &tally.wrong)
+    Ok(())
+}
+
+impl Arguments {
+    /// How long to look for what has, or has not, a reason to survive.
+    fn seeds_for(&self, reason: Option<&String>) -> u64 {
+        if reason.is_some() { self.seeds_in_depth } else { self.seeds }
+    }
+}
+
+/// Of what kind a seeded bug is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Site,
+    Rule,
 }
 
 impl Tally {
-    fn site(&mut self, site: &str, found: Option<String>, survivor: Option<&Survivor>) {
-        match (found, survivor) {
-            (Some(found), None) => {
-                (self.sites, self.sites_caught) = (self.sites + 1, self.sites_caught + 1);
-                println!("site {site}: {found}");
-            }
-            (None, Some(survivor)) => {
-                self.in_depth += 1;
-                println!("site {site}: defence in depth. {}", survivor.reason);
-            }
-            (None, None) => {
-                self.sites += 1;
-                self.wrong.push(format!("site {site}: not caught"));
-            }
-            (Some(found), Some(_)) => {
-                self.wrong.push(format!("site {site} is called defence in depth, and yet: {found}"));
-            }
-        }
-    }
-
-    fn rule(&mut self, mutant: &Mutant, found: Option<String>) {
-        self.rules += 1;
+    fn seen(&mut self, found: Option<Found>) -> Judged {
         match found {
             Some(found) => {
-                self.rules_caught += 1;
-                println!("rule {}: {found}", mutant.name);
+                self.seed_max = self.seed_max.max(found.seed);
+                Judged::Caught(format!("caught by seed {}: {}", found.seed, found.what))
             }
-            None => self.wrong.push(format!("rule {}: not caught. {}", mutant.name, mutant.breaks)),
+            None => Judged::Survived,
         }
     }
-}
 
-/// Starts the crash suite until it finds something; `None`: it did not.
-fn hunt(program: &Path, seeds: u64, ignored: Option<&str>) -> Result<Option<String>> {
-    let mut hunt = Command::new(program);
-    hunt.args(["hunt", "--seeds", &seeds.to_string()]);
-    hunt.args(ignored.iter().flat_map(|site| ["--ignore-site", site]));
-    let said = output(&mut hunt)?;
-    let last = said.lines().last().unwrap_or_default();
-    match last.strip_prefix("hunt: caught ") {
-        Some(found) => Ok(Some(found.to_owned())),
-        None if last.starts_with("hunt: survived ") => Ok(None),
-        None => bail!("pq-sim hunt ended in {last:?}"),
+    fn judge(&mut self, kind: Kind, title: &str, how: &str, judged: Judged, in_depth: Option<&str>) {
+        let count = match kind {
+            Kind::Site => &mut self.sites,
+            Kind::Rule => &mut self.rules,
+        };
+        let said = match (judged, in_depth) {
+            (Judged::Caught(found), None) => {
+                count.wanted += 1;
+                count.caught += 1;
+                found
+            }
+            (Judged::Survived, Some(reason)) => {
+                count.in_depth += 1;
+                format!("defence in depth. {reason}")
+            }
+            (Judged::Survived, None) => {
+                count.wanted += 1;
+                self.wrong.push(format!("{title}: not caught"));
+                "NOT CAUGHT".to_owned()
+            }
+            (Judged::Caught(found), Some(_)) => {
+                self.wrong.push(format!("{title} is named as defence in depth, and yet: {found}"));
+                format!("CAUGHT AFTER ALL: {found}")
+            }
+        };
+        println!("{title}: {said} [{how}]");
+    }
+
+    /// Those that nothing rests on alone are no part of what must be caught, and are told beside it.
+    fn figures(&self) -> String {
+        let Self { sites, rules, .. } = self;
+        let mut figures = format!(
+            "{} of {} sites caught, {} of {} rules caught",
+            sites.caught, sites.wanted, rules.caught, rules.wanted
+        );
+        let more: Vec<String> = [(sites.in_depth, "sites"), (rules.in_depth, "rules")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !more.is_empty() {
+            figures += &format!(", {} more named as defence in depth", more.join(" and "));
+        }
+        figures
     }
 }
 
@@ -199,80 +319,10 @@ fn rules() -> Result<Vec<Mutant>> {
     Ok(all)
 }
 
+/// Every file git tracks or would track, from the root.
 fn tracked() -> Result<Vec<PathBuf>> {
     let listed = output(&mut command("git ls-files --cached --others --exclude-standard"))?;
     Ok(listed.lines().map(PathBuf::from).filter(|path| root().join(path).is_file()).collect())
-}
-
-/// A copy of the sources, with a build folder of its own, in which one bug at a time is planted.
-struct Copy {
-    sources: PathBuf,
-    builds: PathBuf,
-}
-
-impl Copy {
-    fn new() -> Result<Self> {
-        let folder = target_folder()?.join("xtask-mutants");
-        let copy = Self { sources: folder.join("sources"), builds: folder.join("builds") };
-        for path in tracked()? {
-            copy.put(&path, &fs::read(root().join(&path))?)?;
-        }
-        Ok(copy)
-    }
-
-    /// Writes a file if it differs: cargo builds again what is newer than its last build.
-    fn put(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let to = self.sources.join(path);
-        if fs::read(&to).is_ok_and(|there| there == bytes) {
-            return Ok(());
-        }
-        fs::create_dir_all(to.parent().unwrap_or(&self.sources))?;
-        fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))
-    }
-
-    /// Plants a bug, looks, takes it out again.
-    fn with<T>(&self, mutant: &Mutant, look: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        for patch in &mutant.patch {
-            let text = fs::read_to_string(self.sources.join(&patch.file))
-                .with_context(|| format!("{}: no {}", mutant.name, patch.file.display()))?;
-            let count = text.matches(&patch.find).count();
-            ensure!(
-                count == 1,
-                "{}: what is to be replaced is found {count} times in {}",
-                mutant.name,
-                patch.file.display()
-            );
-            self.put(&patch.file, text.replace(&patch.find, &patch.replace).as_bytes())?;
-        }
-        let result = look(self);
-        for patch in &mutant.patch {
-            self.put(&patch.file, &fs::read(root().join(&patch.file))?)?;
-        }
-        result
-    }
-
-    fn cargo(&self, line: &str) -> Command {
-        let mut cargo = command(line);
-        cargo.current_dir(&self.sources).arg("--target-dir").arg(&self.builds);
-        // Built often and run briefly; without debug assertions, so that it is the suite that finds the bug.
-        cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
-        cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false").env("RUSTFLAGS", "-Awarnings");
-        cargo
-    }
-
-    /// What finds a planted bug; `None`: nothing does.
-    fn judge(&self, mutant: &Mutant, seeds: u64) -> Result<Option<String>> {
-        if let Some(test) = &mutant.test {
-            let line = format!("cargo test --quiet --package {} --lib {}", test.package, test.name);
-            must(self.cargo(&line).arg("--no-run"))?;
-            let ran = self.cargo(&line).output().context("could not start cargo test")?;
-            let said = String::from_utf8_lossy(&ran.stdout);
-            ensure!(!said.contains("running 0 tests"), "{}: there is no test {}", mutant.name, test.name);
-            return Ok((!ran.status.success()).then(|| format!("caught by the test {}", test.name)));
-        }
-        must(&mut self.cargo("cargo build --release --quiet --package sim --bin pq-sim"))?;
-        hunt(&self.builds.join("release").join("pq-sim"), seeds, None)
-    }
 }
 
 #[cfg(test)]
