@@ -104,6 +104,8 @@ pub enum Operation {
     Read(Whose, u16),
     /// Acknowledge what was read, but for so many of the newest records.
     Ack(Whose, u8),
+    /// A client that keeps up: appends, commits, reads, acknowledges, a few times in a row; then cursors are saved.
+    KeepUp(Whose, Load),
     /// Acknowledge an old delivery once more.
     AckAgain(Whose),
     /// A sink's turn.
@@ -161,7 +163,11 @@ impl Operation {
     pub fn draw(from: &mut impl Draw) -> Self {
         match from.below(100) {
             0..=20 => Self::draw_append(from),
-            21..=36 => Self::draw_commit(from),
+            21..=34 => Self::draw_commit(from),
+            35 | 36 => {
+                let load = Load { count: small(from, 2) + 1, bytes: wide(from, 300) };
+                Self::KeepUp(Whose::draw(from), load)
+            }
             37..=64 => Self::draw_read(from),
             65..=76 => Self::draw_time(from),
             77..=82 => Self::draw_admin(from),

@@ -112,6 +112,11 @@ impl Setup {
         };
         let streams = (0..count).map(|_| one(&mut random)).collect();
         let pulls_count = if random.one_in(3) { 2 } else { 1 };
-        Self { streams, pulls_count, ..Self::usual(seed) }
+        let mut options = options();
+        if random.one_in(4) {
+            // Used up many times in a run, so that room that is not given back shows.
+            options.buffer_bytes_max = 6 << 10;
+        }
+        Self { streams, pulls_count, options, ..Self::usual(seed) }
     }
 }

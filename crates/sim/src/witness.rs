@@ -11,10 +11,10 @@ use std::sync::Arc;
 use disk::{Disk, DiskError, Op, SyncSite};
 use pq::core::{Core, CoreStream, Seed};
 use pq::{Now, Options, SegmentId, Start, StreamSettings, SyncSetting, WallTime};
-use sim_disk::{Fault, Moment, On, SimDisk, Survival};
+use sim_disk::{Fault, Moment, On, SimDisk, Survival, errno};
 use wal_store::segment_path;
 
-use crate::random::{Draw, Random};
+use crate::random::{Draw, Random, mix};
 use crate::violation::{Checked, Kind, Violation, ensure};
 
 const SITE: SyncSite = SyncSite::new("witness");
@@ -26,16 +26,19 @@ const CALLS_OF_CREATION: u64 = 45;
 /// # Errors
 /// The first broken promise.
 pub fn run(seed: u64, prepare: &dyn Fn(&SimDisk)) -> Checked {
-    let scenarios: [fn(Witness) -> Checked; 6] = [
+    let scenarios: [fn(Witness) -> Checked; 7] = [
         new_queues_open,
         settings_stay,
         what_a_kill_left_stays,
         losses_are_told_once,
         planted_files_stay,
         ids_are_new,
+        failed_creations_do_not_outlive_their_stream,
     ];
     for scenario in scenarios {
         let disk = SimDisk::new();
+        // What a failed sync leaves follows from it.
+        disk.set_seed(mix(seed).max(1));
         prepare(&disk);
         let witness = Witness { disk, random: Random::new(seed), opens: 0 };
         let ran = catch_unwind(AssertUnwindSafe(|| scenario(witness)));
@@ -257,4 +260,24 @@ fn ids_are_new(mut witness: Witness) -> Checked {
         witness.cut(core);
     }
     Ok(())
+}
+
+/// A consumer whose creation failed is gone with its stream, although what the failed save wrote may stand on the disk.
+fn failed_creations_do_not_outlive_their_stream(mut witness: Witness) -> Checked {
+    let core = witness.open()?;
+    let stays = stream(&core, "stays", None)?;
+    // The first save of a run writes a whole generation; the next is appended to it.
+    let kept = core.open_consumer(&stays, "c", Start::Oldest, now());
+    let kept = kept.map_err(unexpected("open a consumer"))?;
+    let passing = stream(&core, "passes", None)?;
+    witness.disk.plan(Fault::once(On::Site(SyncSite::new("cursors.create")), 1, errno::EIO));
+    let created = core.open_consumer(&passing, "c", Start::Oldest, now());
+    ensure(created.is_err(), Kind::Unexpected, || "a consumer was created without a sync".to_owned())?;
+    drop(passing);
+    core.remove_stream("passes", now()).map_err(unexpected("delete a stream"))?;
+    drop((stays, kept));
+    witness.cut(core);
+    let core = witness.open()?;
+    let note = core.report().notes.first();
+    ensure(note.is_none(), Kind::FalseAlarm, || format!("after a failed creation: {note:?}"))
 }
