@@ -16,6 +16,7 @@ mod lock;
 mod map;
 mod resolve;
 mod rw;
+mod size_limit;
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File as StdFile};
@@ -29,7 +30,6 @@ use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Resource, getrlimit};
 
 use self::file::OsFile;
 use self::resolve::Root;
@@ -101,6 +101,9 @@ impl OsDisk {
         resolve::name_of(path).map_err(fail)?;
         // Without NONBLOCK, opening a pipe that somebody put here would wait for its other end.
         let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+        if flags.contains(OFlags::RDWR) {
+            size_limit::look_again();
+        }
         let fd = self.root.open(path, flags | OFlags::NONBLOCK | OFlags::NOCTTY, mode).map_err(fail)?;
         let stat = fs::fstat(&fd).map_err(fail)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -294,18 +297,6 @@ impl OsDisk {
             let path = if errno == Errno::EXIST { to } else { from };
             DiskError::new(op, path, errno.into())
         })
-    }
-}
-
-/// Refuses what the process's file-size limit (`ulimit -f`) forbids. The kernel would say so by SIGXFSZ, which ends a process that
-/// does not expect it; a library must not.
-///
-/// # Errors
-/// `FBIG` if a file may not reach that length.
-fn within_size_limit(end: u64) -> rustix::io::Result<()> {
-    match getrlimit(Resource::Fsize).current {
-        Some(limit) if end > limit => Err(Errno::FBIG),
-        _ => Ok(()),
     }
 }
 

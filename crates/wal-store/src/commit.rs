@@ -145,9 +145,9 @@ impl Committer {
     /// One round of the machine.
     fn run(&mut self, log: &Shared, now: Now, ask: Ask) -> RoundEnd {
         let release_file = ask.release_file || log.files_are_short();
-        let ask = Ask { release_file, hold: log.space().holds_writes(), ..ask };
+        let ask = Ask { release_file, ..ask };
         self.gave_up = None;
-        self.machine.begin(now, ask);
+        self.machine.begin(now, ask, log.space().held_back(now.instant));
         loop {
             let result = match self.machine.next() {
                 Step::Done(end) => {

@@ -112,6 +112,6 @@ pub use room::Room;
 pub use scan::{Finding, FindingKind, ScanDepth, ScanReport, scan_read_only};
 pub use segments::{SegmentInfo, SegmentList, SegmentState, segment_id, segment_path};
 pub use settings::{Level, ReadLevel, Settings, SettingsError, SyncSetting};
-pub use space::Space;
+pub use space::{Keeper, Space};
 pub use tags::OwnedTag;
 pub use ticket::Ticket;

@@ -63,6 +63,7 @@ pub(crate) struct Machine {
     ask: Ask,
     doing: Doing,
     taken: bool,
+    held: Option<DiskError>,
     queue: VecDeque<Meta>,
     /// How many batches of the queue are written to the active segment.
     cursor: usize,
@@ -92,6 +93,7 @@ impl Machine {
             ask: Ask::default(),
             doing: Doing::Nothing,
             taken: false,
+            held: None,
             queue: VecDeque::new(),
             cursor: 0,
             active: None,
@@ -108,11 +110,13 @@ impl Machine {
     }
 
     /// Begins a round. Whoever drives it may have learned the time long ago: the machine's time does not run backwards.
-    pub(crate) fn begin(&mut self, now: Now, ask: Ask) {
+    /// While the little space that is left is for something else, `held` says so: no record is written.
+    pub(crate) fn begin(&mut self, now: Now, ask: Ask, held: Option<DiskError>) {
         debug_assert_eq!(self.doing, Doing::Nothing);
         self.now = Now { instant: self.now.instant.max(now.instant), ..now };
         self.ask = Ask { rotate: self.ask.rotate | ask.rotate, ..ask };
         self.taken = false;
+        self.held = held;
         self.trouble.begin();
     }
 
@@ -175,8 +179,10 @@ impl Machine {
             return Step::Take;
         }
         let next = self.queue.get(self.cursor).copied();
+        if let Some(error) = self.held.take_if(|_| next.is_some()) {
+            return self.held_back(error);
+        }
         match (self.active, next) {
-            (_, Some(_)) if self.ask.hold => self.held_back(),
             (Some(active), _) if self.closes(&active, next) => self.close_step(&active),
             (None, Some(batch)) => self.create_step(batch.first),
             (Some(active), Some(batch)) => self.write_step(&active, batch),

@@ -62,27 +62,34 @@ impl Log {
     ///
     /// `below` is the least durable cursor, or where a trim ends. Make the floor durable before [`Log::retire`].
     pub fn plan_retire(&self, below: Seq) -> Option<RetirePoint> {
-        let segments = lock(&self.shared.segments);
-        // Seqs behind it were shown and given up: the next run learns from it how far that may have gone.
-        let keep = segments.last().filter(|_| self.has_given_up()).map(|last| last.id);
-        plan(&segments, below, keep)
+        self.plan(|s| s.end_seq <= below).map(|point| RetirePoint { seq: below, ..point })
     }
 
     /// The floor that the stream moves to if the rotated segments are dropped whose records are all below `below`; `None`
     /// if there are none. Its seq is the end of the last one dropped.
     pub fn plan_drop_below(&self, below: Seq) -> Option<RetirePoint> {
-        drop_point(&lock(&self.shared.segments), |s| s.end_seq <= below)
+        self.plan(|s| s.end_seq <= below)
     }
 
     /// The floor that the stream moves to if rotated segments are dropped, oldest first, until `bytes` or more are free;
-    /// all there are if that is less. `None` if there is none.
+    /// all that may go if that is less. `None` if there is none.
     pub fn plan_drop_bytes(&self, bytes: u64) -> Option<RetirePoint> {
-        let (segments, mut freed) = (self.segments(), 0);
-        drop_point(&segments, |s| {
+        let mut freed = 0;
+        self.plan(|s| {
             let wanted = freed < bytes;
             freed += self.shared.meter.bytes_of([s.id].into_iter());
             wanted
         })
+    }
+
+    /// The floor behind the rotated segments, oldest first, that may go; the one rule for whoever retires or drops.
+    fn plan(&self, mut goes: impl FnMut(&SegmentInfo) -> bool) -> Option<RetirePoint> {
+        let segments = self.segments();
+        // Seqs behind it were shown and given up: the next run learns from it how far that may have gone.
+        let keep = segments.last().filter(|_| self.has_given_up()).map(|last| last.id);
+        let may_go = segments.iter().take_while(|s| s.state == SegmentState::Rotated && keep != Some(s.id));
+        let last = may_go.take_while(|s| goes(s)).last()?;
+        Some(RetirePoint { seq: last.end_seq, segment: next_kept(&segments, last.id)? })
     }
 
     /// Bytes of the files of the rotated segments with ids below `below`.
@@ -121,22 +128,9 @@ impl Log {
     }
 }
 
-fn drop_point(segments: &SegmentList, mut dropped: impl FnMut(&SegmentInfo) -> bool) -> Option<RetirePoint> {
-    let last = segments.iter().take_while(|s| s.state == SegmentState::Rotated && dropped(s)).last()?;
-    Some(RetirePoint { seq: last.end_seq, segment: next_kept(segments, last.id)? })
-}
-
 fn next_kept(segments: &SegmentList, last_gone: SegmentId) -> Option<SegmentId> {
     let first_kept = segments.iter().map(|s| s.id).find(|id| *id > last_gone);
     first_kept.or_else(|| last_gone.checked_next())
-}
-
-fn plan(segments: &SegmentList, below: Seq, keep: Option<SegmentId>) -> Option<RetirePoint> {
-    let rotated = segments.iter().take_while(|s| s.end_seq <= below && s.state == SegmentState::Rotated);
-    let gone = rotated.take_while(|s| keep != Some(s.id));
-    let last = gone.last()?;
-    let segment = next_kept(segments, last.id)?;
-    Some(RetirePoint { seq: below, segment })
 }
 
 #[cfg(test)]

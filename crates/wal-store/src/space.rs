@@ -14,13 +14,40 @@
 //! [`Events::short_of_space`]: crate::Events::short_of_space
 //! [`Log::retire`]: crate::Log::retire
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
+use disk::DiskError;
+use wal_format::Instant;
+
 use crate::line::Line;
+use crate::sync::{Mutex, lock};
 
 /// Stands for "no limit".
 pub(crate) const NONE: u64 = u64::MAX;
+
+/// Whoever holds writes of records back, and knows what they wait for.
+pub trait Keeper: Send + Sync {
+    /// A commit found them held back: look whether they need be any longer, and call [`Room::resume_writes`] if not. It is called in the
+    /// middle of a commit: it must not wait for one.
+    ///
+    /// [`Room::resume_writes`]: crate::Room::resume_writes
+    fn look_again(&self, now: Instant);
+}
+
+/// Why writes of records are held back.
+#[derive(Default)]
+struct Held {
+    cause: Option<DiskError>,
+    keeper: Option<Weak<dyn Keeper>>,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").field("cause", &self.cause).finish_non_exhaustive()
+    }
+}
 
 /// The byte budget on the disk that the logs of a queue share.
 #[derive(Debug)]
@@ -34,7 +61,8 @@ pub struct Space {
     releases: AtomicU64,
     /// The count of releases when an append was last refused because of this limit; [`NONE`]: never.
     refused_at: AtomicU64,
-    held: AtomicBool,
+    holds: AtomicBool,
+    held: Mutex<Held>,
     line: Line,
 }
 
@@ -46,7 +74,8 @@ impl Space {
             other: AtomicU64::new(0),
             releases: AtomicU64::new(0),
             refused_at: AtomicU64::new(NONE),
-            held: AtomicBool::new(false),
+            holds: AtomicBool::new(false),
+            held: Mutex::new(Held::default()),
             line: Line::new(),
         }
     }
@@ -84,21 +113,42 @@ impl Space {
     }
 
     /// Holds back every write of records (they stay in memory, as on a full disk) until [`Room::resume_writes`]: what
-    /// little space is left is for something else.
+    /// little space is left is for something else. Commits answer with `cause`.
     ///
     /// [`Room::resume_writes`]: crate::Room::resume_writes
-    pub fn hold_writes(&self) {
-        self.held.store(true, Ordering::SeqCst);
+    pub fn hold_writes(&self, cause: DiskError) {
+        let mut held = lock(&self.held);
+        held.cause = Some(cause);
+        self.holds.store(true, Ordering::SeqCst);
+    }
+
+    /// Who is asked by each commit that finds writes held back. Without one they are until somebody resumes them by himself.
+    pub fn set_keeper(&self, keeper: Weak<dyn Keeper>) {
+        lock(&self.held).keeper = Some(keeper);
     }
 
     /// `false`: they were not held back.
     pub(crate) fn resume_writes(&self) -> bool {
-        self.held.swap(false, Ordering::SeqCst)
+        let mut held = lock(&self.held);
+        held.cause = None;
+        self.holds.swap(false, Ordering::SeqCst)
     }
 
     /// Whether writes of records are held back.
     pub fn holds_writes(&self) -> bool {
-        self.held.load(Ordering::SeqCst)
+        self.holds.load(Ordering::SeqCst)
+    }
+
+    /// Why writes of records are held back, after their keeper looked whether they need be.
+    pub(crate) fn held_back(&self, now: Instant) -> Option<DiskError> {
+        if !self.holds_writes() {
+            return None;
+        }
+        let keeper = lock(&self.held).keeper.as_ref().and_then(Weak::upgrade);
+        if let Some(keeper) = keeper {
+            keeper.look_again(now);
+        }
+        lock(&self.held).cause.clone()
     }
 
     pub(crate) fn register(&self) -> u32 {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rustix::fs::{self, FallocateFlags};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
-use super::{map, rw, within_size_limit};
+use super::{map, rw, size_limit};
 use crate::{Advice, Cached, DiskError, File, Op, SyncSite};
 
 /// The step in which the page cache is looked at.
@@ -80,10 +80,17 @@ impl File for OsFile {
     fn write_all_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), DiskError> {
         self.refuse_if_mapped(Op::Write)?;
         let bytes = bufs.iter().fold(0_u64, |sum, buf| sum.saturating_add(buf.len() as u64));
-        within_size_limit(offset.saturating_add(bytes))
+        size_limit::allows(offset.saturating_add(bytes))
             .map_err(|errno| self.error(Op::Write, errno).at_offset(offset))?;
-        rw::write_full(bufs, offset, |rest, at| rustix::io::pwritev(&self.fd, rest, at))
-            .map_err(|(errno, at)| self.error(Op::Write, errno).at_offset(at))
+        let write = |rest: &[IoSlice<'_>], at: u64| {
+            if at > offset {
+                // The write before was cut short, by a limit perhaps: one that begins at it meets the signal.
+                size_limit::look_again();
+                size_limit::allows(at.saturating_add(1))?;
+            }
+            rustix::io::pwritev(&self.fd, rest, at)
+        };
+        rw::write_full(bufs, offset, write).map_err(|(errno, at)| self.error(Op::Write, errno).at_offset(at))
     }
 
     fn sync_data(&self, site: SyncSite) -> Result<(), DiskError> {
@@ -99,7 +106,7 @@ impl File for OsFile {
 
     fn set_len(&self, len: u64) -> Result<(), DiskError> {
         self.refuse_if_mapped(Op::SetLen)?;
-        within_size_limit(len).map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))?;
+        size_limit::allows(len).map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))?;
         retry_on_intr(|| fs::ftruncate(&self.fd, len))
             .map_err(|errno| self.error(Op::SetLen, errno).at_offset(len))
     }
@@ -109,7 +116,7 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        within_size_limit(range.end)
+        size_limit::allows(range.end)
             .map_err(|errno| self.error(Op::Allocate, errno).at_offset(range.start))?;
         retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), range.start, len))
             .map_err(|errno| self.error(Op::Allocate, errno).at_offset(range.start))

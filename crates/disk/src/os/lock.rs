@@ -45,7 +45,7 @@ impl OsLock {
         if stat.st_nlink == 1 {
             // Only a courtesy for whoever is refused: a full disk must not keep the owner out.
             let text = format!("{}\n", owner.as_raw_nonzero());
-            let _ = super::within_size_limit(text.len() as u64)
+            let _ = super::size_limit::allows(text.len() as u64)
                 .and_then(|()| fs::ftruncate(&file, 0))
                 .and_then(|()| rustix::io::pwrite(&file, text.as_bytes(), 0));
         }

@@ -98,7 +98,7 @@ pub struct Core {
     ids: Mutex<ids::Ids>,
     quiet: quiet::Quiet,
     ages: ages::Ages,
-    reserve: reserve::Reserve,
+    reserve: Arc<reserve::Reserve>,
     usage: usage::Usage,
     held: Mutex<Option<Held>>,
 }

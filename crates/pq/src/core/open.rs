@@ -65,13 +65,14 @@ impl Core {
         let signals = if options.push_back.is_some() { Signals::Off } else { Signals::On };
         let room = Room::new(usize::try_from(options.buffer_bytes_max).unwrap_or(usize::MAX));
         room.space().set_limit(options.bytes_max);
+        let room = Arc::new(room);
         let mut core = Self {
             files: FileCache::new(Arc::clone(&fds)),
-            room: Arc::new(room),
+            reserve: Reserve::find(Arc::clone(&disk), Arc::clone(&room), options.reserve_bytes, now.instant),
+            room,
             queue,
             hub: Arc::new(Hub::new(cache, signals)),
             ages: Ages::new(now.instant, offsets.open_time()),
-            reserve: Reserve::find(Arc::clone(&disk), options.reserve_bytes, now.instant),
             usage: super::usage::Usage::default(),
             ledger: Mutex::new(Ledger { catalog, offsets, last_tick: None, failures: 0 }),
             streams: RwLock::new(Streams::default()),
@@ -87,7 +88,7 @@ impl Core {
         core.hub.saw(now.instant);
         let report = std::mem::take(&mut core.report);
         (core.streams, core.report) = core.open_streams(report, now)?;
-        core.keep_reserve(now.instant);
+        core.reserve.keep(now.instant);
         core.count_other(&locked(&core.ledger));
         // Over a limit that was lowered, or with an age: the tick looks at them.
         core.all_streams().iter().for_each(|stream| watch(&core.hub, stream));

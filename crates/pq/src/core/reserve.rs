@@ -3,12 +3,15 @@
 //!
 //! ```text
 //!   kept ──a save finds no space──> records held back, file unlinked, save again ──> spent
-//!    ^                                                                                 │ each second, and with each tick
+//!    ^                                                                                 │ each second, with each tick, and by commits
 //!    └────────────── made again; records are written again <───────────────────────────┘
 //! ```
 //!
 //! It is not what saves usually live on: each journal takes space ahead for its saves and for its next generation. It is for the first
 //! save of a run, for the catalog, and for journals that grew while the disk was full.
+//!
+//! A commit that finds records held back looks whether they need be: a shortage that is over costs nobody a wait for a timer. At once for
+//! the first time, then less and less often, so that a full disk is not asked by each commit.
 //!
 //! Invariants: while it is spent no record is written, so the space it gave back is not taken by the records that filled the disk; it holds
 //! nothing, so whatever a crash leaves of it is as good as none.
@@ -20,15 +23,19 @@ use std::time::Duration;
 use disk::{Disk, DiskError, EntryKind, ErrorClass};
 use offsets::journal::JournalError;
 use wal_format::Instant;
+use wal_store::{Keeper, Room};
 
 use crate::clock::locked;
 
 use super::Core;
+use super::quiet::Quiet;
 
 /// Its name in the queue's directory.
 pub(crate) const RESERVE: &str = "reserve";
 /// How often it is tried to make it again.
 const RETRY: Duration = Duration::from_secs(1);
+/// Commits try it again after this, twice as long after each refusal, up to [`RETRY`]; the first one at once.
+const RETRY_BY_COMMIT: Duration = Duration::from_millis(1);
 /// The same if the disk refuses for another reason than its space.
 const RETRY_REFUSED: Duration = Duration::from_secs(60);
 
@@ -36,72 +43,136 @@ const RETRY_REFUSED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Reserve {
     disk: Arc<dyn Disk>,
+    /// Whose writes it holds back.
+    room: Arc<Room>,
     bytes: u64,
+    /// Held while the file is made or unlinked, and what follows for the writes is said: both change together.
     state: Mutex<State>,
+    quiet: Quiet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Kept,
-    /// To be made again, and when to try.
-    Missing(Instant),
+    Missing(Missing),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Missing {
+    /// When it is made again by time.
+    due: Instant,
+    /// From when on a commit may try.
+    commits_from: Instant,
+    /// Refusals in a row.
+    refusals: u32,
+}
+
+/// Who tries to make it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Time,
+    Commit,
+}
+
+impl Missing {
+    fn since(now: Instant) -> Self {
+        Self { due: now, commits_from: now, refusals: 0 }
+    }
+
+    /// The disk refused again, whoever asked; what is due by time stays so behind a commit.
+    fn refused(self, by: By, now: Instant, retry: Duration) -> Self {
+        let wait = match self.refusals {
+            0 => Duration::ZERO,
+            n => RETRY_BY_COMMIT.saturating_mul(1 << n.min(10)).min(retry),
+        };
+        Self {
+            due: if by == By::Time { now.saturating_add(retry) } else { self.due },
+            commits_from: now.saturating_add(wait),
+            refusals: self.refusals.saturating_add(1),
+        }
+    }
 }
 
 impl Reserve {
     /// As the last run left it: it may be needed before anything else is done.
-    pub(super) fn find(disk: Arc<dyn Disk>, bytes: u64, now: Instant) -> Self {
+    pub(super) fn find(disk: Arc<dyn Disk>, room: Arc<Room>, bytes: u64, now: Instant) -> Arc<Self> {
         let is_kept = bytes == 0
             || disk
                 .stat(Path::new(RESERVE))
                 .is_ok_and(|stat| stat.kind == EntryKind::File && stat.len == bytes);
-        Self { disk, bytes, state: Mutex::new(if is_kept { State::Kept } else { State::Missing(now) }) }
+        let state = if is_kept { State::Kept } else { State::Missing(Missing::since(now)) };
+        let reserve = Arc::new(Self { disk, room, bytes, state: Mutex::new(state), quiet: Quiet::default() });
+        let keeper: Arc<dyn Keeper> = Arc::<Self>::clone(&reserve);
+        reserve.room.space().set_keeper(Arc::downgrade(&keeper));
+        reserve
     }
 
     /// When it is to be made again.
     pub(super) fn due(&self) -> Option<Instant> {
         match *locked(&self.state) {
             State::Kept => None,
-            State::Missing(at) => Some(at),
+            State::Missing(missing) => Some(missing.due),
         }
     }
 
-    /// Whether there is one.
-    fn is_kept(&self) -> bool {
-        self.bytes > 0 && *locked(&self.state) == State::Kept
-    }
-
-    /// Gives its space back; `false`: there was none to give.
-    fn spend(&self, now: Instant) -> bool {
+    /// Holds records back and gives its space to whoever was refused for this; `false`: there was none to give.
+    fn spend(&self, now: Instant, cause: &DiskError) -> bool {
         let mut state = locked(&self.state);
-        if self.bytes == 0 || *state != State::Kept || self.disk.remove_file(Path::new(RESERVE)).is_err() {
+        if self.bytes == 0 || *state != State::Kept {
+            return false;
+        }
+        // First: who writes records would be quicker.
+        self.room.space().hold_writes(cause.clone());
+        if self.disk.remove_file(Path::new(RESERVE)).is_err() {
+            self.room.resume_writes();
             return false;
         }
         // With the end of the tick that did this: what it unlinks may be enough.
-        *state = State::Missing(now);
+        *state = State::Missing(Missing::since(now));
         true
     }
 
     /// A save failed: whatever space there is, is for its next try.
     pub(super) fn postpone(&self, now: Instant) {
         let mut state = locked(&self.state);
-        if let State::Missing(at) = *state {
-            *state = State::Missing(at.max(now.saturating_add(RETRY)));
+        if let State::Missing(missing) = &mut *state {
+            missing.due = missing.due.max(now.saturating_add(RETRY));
+            missing.commits_from = missing.due;
         }
     }
 
-    /// Makes it if it is missing; whether there is one now, or why not.
-    fn make(&self, now: Instant) -> Result<(), DiskError> {
+    /// Makes it if it is missing and that is due; until there is one records wait, if it is for want of space.
+    pub(super) fn keep(&self, now: Instant) {
+        self.make(By::Time, now);
+    }
+
+    fn make(&self, by: By, now: Instant) {
         let mut state = locked(&self.state);
-        if *state == State::Kept {
-            return Ok(());
-        }
-        let made = self.create();
-        *state = match &made {
-            Ok(()) => State::Kept,
-            Err(error) if error.class() == ErrorClass::NoSpace => State::Missing(now.saturating_add(RETRY)),
-            Err(_) => State::Missing(now.saturating_add(RETRY_REFUSED)),
+        let State::Missing(missing) = *state else { return };
+        let from = match by {
+            By::Time => missing.due,
+            By::Commit => missing.commits_from,
         };
-        made
+        if from > now {
+            return;
+        }
+        match self.create() {
+            Err(error) if error.class() == ErrorClass::NoSpace => {
+                if self.quiet.may_speak(now) {
+                    tracing::warn!(%error, "the disk is full");
+                }
+                *state = State::Missing(missing.refused(by, now, RETRY));
+                self.room.space().hold_writes(error);
+            }
+            made => {
+                *state = match made {
+                    Ok(()) => State::Kept,
+                    Err(_) => State::Missing(missing.refused(by, now, RETRY_REFUSED)),
+                };
+                // Without a reserve for another reason records are no worse off than before.
+                self.room.resume_writes();
+            }
+        }
     }
 
     fn create(&self) -> Result<(), DiskError> {
@@ -143,19 +214,13 @@ impl Core {
         mut save: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         match save() {
-            Err(error) if error.is_for_space() && self.spend_reserve(now) => save(),
+            Err(error) if error.want_of_space().is_some_and(|cause| self.spend_reserve(now, cause)) => save(),
             saved => saved,
         }
     }
 
-    fn spend_reserve(&self, now: Instant) -> bool {
-        if !self.reserve.is_kept() {
-            return false;
-        }
-        // First: who writes records would be quicker.
-        self.room.space().hold_writes();
-        if !self.reserve.spend(now) {
-            self.room.resume_writes();
+    fn spend_reserve(&self, now: Instant, cause: &DiskError) -> bool {
+        if !self.reserve.spend(now, cause) {
             return false;
         }
         tracing::warn!(
@@ -164,22 +229,11 @@ impl Core {
         self.hub.saver.wake.wake();
         true
     }
+}
 
-    /// Makes the reserve again if it is missing; until then records wait, if it is for want of space.
-    pub(super) fn keep_reserve(&self, now: Instant) {
-        if self.reserve.due().is_none_or(|due| due > now) {
-            return;
-        }
-        match self.reserve.make(now) {
-            Err(error) if error.class() == ErrorClass::NoSpace => {
-                if self.quiet.may_speak(now) {
-                    tracing::warn!(%error, "the disk is full");
-                }
-                self.room.space().hold_writes();
-            }
-            // Without a reserve for another reason records are no worse off than before.
-            _ => self.room.resume_writes(),
-        }
+impl Keeper for Reserve {
+    fn look_again(&self, now: Instant) {
+        self.make(By::Commit, now);
     }
 }
 
@@ -188,9 +242,9 @@ pub(super) trait OfDisk {
     /// The disk's error, if it is one.
     fn of_disk(&self) -> Option<&DiskError>;
 
-    /// Whether it is for want of space.
-    fn is_for_space(&self) -> bool {
-        self.of_disk().is_some_and(|error| error.class() == ErrorClass::NoSpace)
+    /// The disk's error, if it is for want of space.
+    fn want_of_space(&self) -> Option<&DiskError> {
+        self.of_disk().filter(|error| error.class() == ErrorClass::NoSpace)
     }
 }
 

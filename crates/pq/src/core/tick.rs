@@ -162,7 +162,7 @@ impl Core {
         for (stream, below) in &plan.retire {
             report.retired_count += self.retire(stream, *below, now.instant);
         }
-        self.keep_reserve(now.instant);
+        self.reserve.keep(now.instant);
         Ok(report)
     }
 

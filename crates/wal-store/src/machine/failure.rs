@@ -10,10 +10,7 @@
 //! | anything else (device) | poisoned | a new segment: at once, then after a back-off, up to 3 |
 //! | the third new segment failed too | void | given up, paused, probed |
 
-use std::io;
-use std::path::Path;
-
-use disk::{DiskError, Op};
+use disk::DiskError;
 use wal_format::{Instant, SegmentId};
 
 use super::{Active, Closed, Doing, Machine, Meta, Probe, RoundEnd, SITE_PROBE, Step};
@@ -272,10 +269,9 @@ impl Machine {
     }
 
     /// Nothing is written, as on a full disk, and no file is touched for it. Whoever holds back says when to go on.
-    pub(super) fn held_back(&mut self) -> Step {
+    pub(super) fn held_back(&mut self, error: DiskError) -> Step {
         self.trouble.retry_at = None;
-        let full = io::Error::from(io::ErrorKind::StorageFull);
-        Step::Done(RoundEnd::Stalled(DiskError::new(Op::Write, Path::new(""), full)))
+        Step::Done(RoundEnd::Stalled(error))
     }
 
     fn refused(&mut self, error: DiskError) {

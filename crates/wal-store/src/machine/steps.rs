@@ -29,8 +29,6 @@ pub(crate) struct Ask {
     pub(crate) durable: bool,
     /// Close the segment afterwards.
     pub(crate) rotate: bool,
-    /// The little space that is left is for something else: write no record.
-    pub(crate) hold: bool,
     /// Descriptors are short: leave nothing unsynced, so that the file can be closed.
     pub(crate) release_file: bool,
 }

@@ -82,7 +82,7 @@ impl Driver {
 
     fn round(&mut self, millis: u64, ask: Ask) -> RoundEnd {
         self.steps.clear();
-        self.machine.begin(now(millis), ask);
+        self.machine.begin(now(millis), ask, None);
         loop {
             assert!(self.step_count < 100_000, "the machine spins: {:?}", self.steps.last());
             let step = self.machine.next();
@@ -176,8 +176,8 @@ fn name(step: &Step) -> String {
     text.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
 }
 
-const DURABLE: Ask = Ask { durable: true, rotate: false, hold: false, release_file: false };
-const ROTATE: Ask = Ask { durable: true, rotate: true, hold: false, release_file: false };
+const DURABLE: Ask = Ask { durable: true, rotate: false, release_file: false };
+const ROTATE: Ask = Ask { durable: true, rotate: true, release_file: false };
 
 #[test]
 fn the_first_batch_brings_file_sync_and_name_and_the_next_only_a_write_and_a_sync() {
@@ -373,7 +373,7 @@ proptest! {
         for (wait, batches, durable, rotate) in rounds {
             millis += wait;
             batches.into_iter().for_each(|bytes| driver.append(bytes));
-            driver.round(millis, Ask { durable, rotate, hold: false, release_file: false });
+            driver.round(millis, Ask { durable, rotate, release_file: false });
         }
         driver.failures.clear();
         for _ in 0..4 {

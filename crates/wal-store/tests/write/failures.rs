@@ -173,6 +173,28 @@ fn what_was_appended_behind_records_that_are_given_up_goes_with_them() {
     assert_eq!(world.room.used(), 0);
 }
 
+// The next run learns from the newest segment how far seqs were shown that are given up.
+#[test]
+fn neither_delivery_nor_a_limit_takes_the_segment_in_front_of_given_up_records() {
+    let (world, log) = begun(settings());
+    log.rotate(at(1)).unwrap();
+    append(&log, b"two", 2).unwrap();
+    world.disk.plan(Fault::times(On::Op(Op::SyncData), 1, 4, errno::EIO));
+    append(&log, b"three", 3).unwrap_err();
+    assert!(log.has_given_up() && log.segments().iter().all(|s| s.state == SegmentState::Rotated));
+    let plans = || {
+        let all = Seq::new(u64::MAX);
+        let plans = [log.plan_retire(all), log.plan_drop_below(all), log.plan_drop_bytes(u64::MAX)];
+        plans.map(|point| point.unwrap().segment.get())
+    };
+    assert_eq!(plans(), [2, 2, 2], "the newest stays");
+    log.commit(at(100), Want::Batch).unwrap();
+    append(&log, b"four", 101).unwrap();
+    log.rotate(at(102)).unwrap();
+    let next = log.segments().last().unwrap().id.get() + 1;
+    assert_eq!(plans(), [next, next, next], "what was stored behind them tells it too");
+}
+
 #[test]
 fn a_full_disk_keeps_the_records_and_a_later_commit_writes_them() {
     // S33

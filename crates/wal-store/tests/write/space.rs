@@ -1,10 +1,14 @@
 //! Bytes on the disk: what is counted, who is refused, who waits and is woken.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use disk::DiskError;
 use sim_disk::{Fault, On, errno};
-use wal_format::SegmentId;
-use wal_store::{AppendError, FullOf, Limits, OnFull, Settings, Want};
+use wal_format::{Instant, SegmentId};
+use wal_store::{AppendError, FullOf, Keeper, Limits, OnFull, Room, Settings, Want};
 
 use crate::support::{Told, World, at};
 
@@ -173,12 +177,13 @@ fn writes_are_held_back_and_go_on_without_harm_to_any_file() {
     let log = world.log(settings(None, OnFull::Block));
     log.append([1; 100].as_slice(), at(0)).unwrap();
     log.commit(at(0), Want::Durable).unwrap();
-    world.room.space().hold_writes();
+    let full = std::io::Error::from_raw_os_error(errno::ENOSPC);
+    world.room.space().hold_writes(DiskError::new(disk::Op::Allocate, Path::new("reserve"), full));
     log.append([2; 100].as_slice(), at(1)).unwrap();
     let writes = log.counters().writes;
     for n in 0..5 {
         let error = log.commit(at(2 + n), Want::Durable).unwrap_err();
-        assert!(error.is_retryable(), "{error}");
+        assert!(error.is_retryable() && error.to_string().contains("allocate reserve"), "{error}");
     }
     assert_eq!(log.due(), None, "it need not try until it is told");
     world.ears.take();
@@ -187,4 +192,29 @@ fn writes_are_held_back_and_go_on_without_harm_to_any_file() {
     log.commit(at(1_000), Want::Durable).unwrap();
     let counted = log.counters();
     assert_eq!((counted.writes, counted.poisoned_files, counted.segments_created), (writes + 1, 0, 1));
+}
+
+/// Resumes when it is asked for the second time.
+struct Second(Arc<Room>, AtomicU32);
+
+impl Keeper for Second {
+    fn look_again(&self, _now: Instant) {
+        if self.1.fetch_add(1, Ordering::Relaxed) == 1 {
+            self.0.resume_writes();
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_finds_writes_held_back_asks_whether_they_need_be() {
+    let world = World::new();
+    let log = world.log(settings(None, OnFull::Block));
+    let keeper: Arc<dyn Keeper> = Arc::new(Second(Arc::clone(&world.room), AtomicU32::new(0)));
+    world.room.space().set_keeper(Arc::downgrade(&keeper));
+    let full = std::io::Error::from_raw_os_error(errno::ENOSPC);
+    world.room.space().hold_writes(DiskError::new(disk::Op::Allocate, Path::new("reserve"), full));
+    log.append([2; 100].as_slice(), at(1)).unwrap();
+    assert!(log.commit(at(2), Want::Durable).unwrap_err().is_retryable());
+    log.commit(at(3), Want::Durable).unwrap();
+    assert_eq!(log.ends().durable.get(), 2);
 }

@@ -481,6 +481,44 @@ fn records_wait_while_the_reserve_is_spent() {
     assert_eq!(drain(&rig, &stream, &consumer).len(), 2);
 }
 
+// S33: nobody drives the timers, the shortage is over: the next commit goes on.
+#[test]
+fn a_shortage_that_is_over_costs_a_commit_nothing() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream_with("s", &settings(None, OnFull::Block));
+    append(&rig, &stream, 500).unwrap();
+    rig.commit(&stream);
+    rig.disk.plan(Fault::once(On::Op(disk::Op::Create), 1, sim_disk::errno::ENOSPC));
+    let _consumer = rig.consumer(&stream, "c");
+    assert!(rig.core.room().space().holds_writes());
+    append(&rig, &stream, 500).unwrap();
+    rig.commit(&stream);
+    assert!(rig.disk.files().iter().any(|path| path.ends_with("reserve")), "made again first");
+}
+
+#[test]
+fn commits_on_a_full_disk_say_what_they_wait_for_and_ask_it_less_and_less_often() {
+    let mut rig = Rig::new(Options::default());
+    let stream = rig.stream_with("s", &settings(None, OnFull::Block));
+    append(&rig, &stream, 500).unwrap();
+    rig.commit(&stream);
+    leave(&rig.disk, 0);
+    let _consumer = rig.consumer(&stream, "c");
+    assert!(rig.core.room().space().holds_writes());
+    append(&rig, &stream, 500).unwrap();
+    let creates = rig.disk.count(disk::Op::Create);
+    for _ in 0..1000 {
+        let error = stream.log.commit(rig.now, wal_store::Want::Durable).unwrap_err();
+        assert!(error.is_retryable() && error.to_string().contains("reserve"), "{error}");
+        rig.pass(Duration::from_millis(1));
+    }
+    let asked = rig.disk.count(disk::Op::Create) - creates;
+    assert!((2..15).contains(&asked), "{asked}");
+    rig.disk.set_capacity(None);
+    rig.pass(Duration::from_secs(1));
+    rig.commit(&stream);
+}
+
 // A disk that refuses every save does not make the tick spin for the sake of the reserve.
 #[test]
 fn a_missing_reserve_on_a_failing_disk_is_no_reason_to_spin() {
