@@ -27,11 +27,11 @@ use thiserror::Error;
 use wal_format::{QueueId, StreamId, StreamIdentity, WallTime};
 use wal_store::{NoEvents, RecoverError, RewriteError, Room, StoreContext};
 
-use crate::NameError;
 use crate::catalog::Entry;
 use crate::core::{LOCK, strays, stream_dir};
 use crate::meta::{self, Found};
 use crate::options::fds_default;
+use crate::{NameError, OptionsError};
 
 pub(crate) use orphans::header as segment_header;
 pub use report::{NewLoss, OrphanInfo, RepairReport, RepairStep, StreamBlocked};
@@ -96,6 +96,9 @@ pub enum RepairError {
     /// A name cannot be a stream's.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// What it was told beside the options makes no sense; nothing was done.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
 }
 
 /// What a repair is asked for beside mending.
@@ -147,7 +150,8 @@ pub fn plan_on(disk: Arc<dyn Disk>, options: &RepairOptions) -> Result<RepairRep
 pub fn apply(dir: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport, RepairError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(dir.as_ref())?);
     #[cfg(feature = "crash-points")]
-    let disk = disk::KillAt::from_env(Arc::clone(&disk)).unwrap_or(disk);
+    let disk = disk::KillAt::from_env(disk)
+        .map_err(|error| OptionsError { field: "PQ_CRASH", reason: error.to_string() })?;
     apply_on(disk, options)
 }
 
