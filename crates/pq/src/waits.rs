@@ -51,7 +51,8 @@ struct Parked {
 }
 
 impl Parking {
-    /// How many workers there are: no more wake-ups than that are kept.
+    /// How many workers there are: no more wake-ups than that are kept. None as long as nobody says so.
+    #[cfg(feature = "tokio")]
     pub(crate) fn set_workers(&self, workers: usize) {
         locked(&self.state).workers = workers;
     }
@@ -75,6 +76,7 @@ impl Parking {
     }
 
     /// Parks a worker until a wake-up comes, or takes one that is there.
+    #[cfg(feature = "tokio")]
     pub(crate) fn poll_park(&self, worker: usize, cx: &Context<'_>) -> Poll<()> {
         let mut state = locked(&self.state);
         state.wakers.retain(|(index, _)| *index != worker);

@@ -139,6 +139,7 @@ impl Core {
     }
 
     /// Ends a consumer's back-off.
+    #[cfg(feature = "tokio")]
     pub(crate) fn kick(&self, consumer: &ConsumerState, now: Instant) {
         let woken = self.hub.with_cache(|cache| cache.kick(consumer.key, now));
         self.hub.wake(woken);

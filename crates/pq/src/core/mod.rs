@@ -72,7 +72,9 @@ use crate::{OpenReport, Options};
 
 pub(crate) use consumer::{AckDone, ConsumerState};
 pub use handles::{CoreConsumer, CoreStream};
-pub(crate) use hub::{Found, Hub, LaneJob};
+#[cfg(feature = "tokio")]
+pub(crate) use hub::Found;
+pub(crate) use hub::{Hub, LaneJob};
 pub use ids::Seed;
 pub(crate) use layout::{LOCK, STREAMS, ensure_dir, strays, stream_dir};
 pub(crate) use open::evidence_of;

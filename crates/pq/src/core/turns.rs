@@ -136,13 +136,15 @@ impl Turn {
         &self.consumer.name
     }
 
-    /// When it began.
-    pub(crate) fn begun(&self) -> Instant {
+    /// When it began: a driver that bounds its turns in time measures from here.
+    #[must_use]
+    pub fn begun(&self) -> Instant {
         self.begun
     }
 
-    /// Bytes read in it.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of memory behind what was read in it so far: a driver that bounds its turns in bytes asks after each read.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
