@@ -208,6 +208,19 @@ impl Segment {
         self
     }
 
+    /// The header of batch `index` is of the next version of the format, and sound: its checksum is right.
+    pub(crate) fn of_next_version(mut self, index: usize) -> Self {
+        let start = self.batches[index].start;
+        let header = &mut self.bytes[start..start + BATCH_HEADER_BYTES];
+        let first = BatchHeader::decode(header, &self.identity).unwrap().first_seq;
+        header[4] += 1;
+        let (covered, sum) = header.split_at_mut(BATCH_HEADER_BYTES - 4);
+        let mut checksum = batch_checksum(&self.identity, first);
+        checksum.update(covered);
+        sum.copy_from_slice(&checksum.get().to_le_bytes());
+        self
+    }
+
     /// Zeros a range of the file.
     pub(crate) fn zero(mut self, range: Range<usize>) -> Self {
         self.bytes[range].fill(0);

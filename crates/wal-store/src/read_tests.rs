@@ -5,8 +5,9 @@ use sim_disk::{Fault, On, SimDisk};
 use wal_format::{BatchFlags, SegmentId, Seq};
 
 use crate::build::{Segment, context, dir, new_disk, payload, read_all, read_with};
-use crate::read::{GapReason, Position, ReadBuffers, ReadFrom, ReadLimits, ReadMethod};
+use crate::read::{GapReason, Position, ReadBuffers, ReadError, ReadFrom, ReadLimits, ReadMethod};
 use crate::segments::{SegmentInfo, SegmentList, SegmentState, segment_path};
+use crate::{Chunk, Gap, Item, StoreContext};
 
 fn info(segment: &Segment, first: u64) -> SegmentInfo {
     SegmentInfo {
@@ -260,4 +261,54 @@ fn a_failed_read_changes_nothing_and_short_reads_are_invisible() {
         );
         disk.clear_faults();
     }
+}
+
+/// S37, S38: why seqs are missing in front of a segment stands in its first batch; a disk that does not answer is no loss.
+#[test]
+fn a_disk_that_does_not_say_why_seqs_are_missing_makes_no_gap() {
+    let one = Segment::new(1, 1, None).batch(2);
+    let two = Segment::new(2, one.next, Some(&one)).skip_to(20).batch(1);
+    let (disk, _) = put(&[one.clone(), two.clone()]);
+    let path = segment_path(&dir(), two.id);
+    let list: SegmentList = [info(&one, 1), info(&two, 20)].into_iter().collect();
+    let read = |ctx: &StoreContext| {
+        let from = ReadFrom { seq: Seq::new(3), hint: None };
+        list.read(ctx, from, Seq::new(21), ReadLimits::default(), &mut ReadBuffers::default())
+    };
+    let is_gap = |chunk: Chunk, why| {
+        let gap = Gap { from: Seq::new(3), to: Seq::new(20), reason: why };
+        matches!(chunk.items.as_slice(), [Item::Gap(found)] if *found == gap) && chunk.next == gap.to
+    };
+    for op in [Op::Open, Op::Read] {
+        let ctx = context(&disk);
+        disk.plan(Fault::once(On::OpPath(op, "2.seg".into()), 1, sim_disk::errno::EIO));
+        let failed = read(&ctx).unwrap_err();
+        let is_that =
+            matches!(&failed, ReadError::Disk { segment, source } if *segment == two.id && source.op() == op);
+        assert!(is_that && failed.is_retryable(), "{failed}");
+        assert!(is_gap(read(&ctx).unwrap(), GapReason::NotDurable), "{op}");
+        disk.clear_faults();
+    }
+    disk::Disk::remove_file(&disk, &path).unwrap();
+    assert!(is_gap(read(&context(&disk)).unwrap(), GapReason::Lost), "nobody can say any more");
+}
+
+/// R7, for readers.
+#[test]
+fn a_batch_of_a_newer_program_is_refused_and_what_stands_before_it_is_read() {
+    let one = Segment::new(1, 1, None).batch(3).batch(2).of_next_version(1);
+    let (disk, list) = put(std::slice::from_ref(&one));
+    let (ctx, mut buffers) = (context(&disk), ReadBuffers::default());
+    let mut read = |seq, hint| {
+        list.read(&ctx, ReadFrom { seq, hint }, Seq::new(6), ReadLimits { bytes_max: 1 }, &mut buffers)
+    };
+    let before = read(Seq::FIRST, None).unwrap();
+    assert_eq!((before.record_count(), before.next), (3, Seq::new(4)));
+    for _ in 0..2 {
+        let refused = read(before.next, before.next_hint).unwrap_err();
+        let at = one.batches[1].start as u64;
+        let is_that = matches!(&refused, ReadError::NewerFormat { segment, offset, .. } if *segment == one.id && *offset == at);
+        assert!(is_that && !refused.is_retryable(), "{refused}");
+    }
+    assert_eq!(disk.read(segment_path(&dir(), one.id)), one.bytes);
 }

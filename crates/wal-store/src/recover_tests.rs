@@ -399,6 +399,23 @@ fn a_newer_version_refuses_the_stream_and_changes_nothing() {
     assert_eq!(disk.files(), before);
 }
 
+/// R7, behind a header that this version can read.
+#[test]
+fn a_batch_of_a_newer_version_refuses_the_stream_and_changes_nothing() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let two = Segment::new(2, one.next, Some(&one)).batch(1).batch(2).of_next_version(1);
+    let disk = put(&[&one, &two]);
+    let before = (disk.files(), disk.count(Op::RemoveFile), disk.count(Op::Link));
+    for _ in 0..2 {
+        let error = recover(&context(&disk), &none()).unwrap_err();
+        let RecoverError::NewerFormat { path, offset, .. } = &error else { panic!("{error}") };
+        assert_eq!((path, *offset), (&segment_path(&dir(), two.id), two.batches[1].start as u64));
+        assert!(!error.is_retryable());
+    }
+    assert_eq!((disk.files(), disk.count(Op::RemoveFile), disk.count(Op::Link)), before);
+    assert_eq!(disk.read(segment_path(&dir(), two.id)), two.bytes);
+}
+
 /// A header as the next version of the format may write it, from the format's own golden files.
 fn next_version_header() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wal-format/testdata");
@@ -488,6 +505,25 @@ fn a_segment_of_ours_under_the_last_id_uses_ids_up() {
 }
 
 /// R10.
+/// The last seq is nobody's: an end needs one more.
+#[test]
+fn seqs_are_used_up_one_before_the_last_and_nothing_is_touched() {
+    let last = Seq::MAX.get();
+    let one = Segment::new(1, 1, None).batch(2);
+    let disk = put(&[&one]);
+    let before = disk.files();
+    for _ in 0..2 {
+        let error = recover(&context(&disk), &evidence(1, 1, last)).unwrap_err();
+        assert!(matches!(error, RecoverError::UsedUp) && !error.is_retryable(), "{error}");
+    }
+    assert_eq!((disk.files(), disk.read(segment_path(&dir(), one.id))), (before, one.bytes.clone()));
+    let (recovery, seen) = recovered(&disk, &evidence(1, 1, last - 1));
+    assert_eq!(
+        (recovery.next_seq.get(), seen.seqs(), gaps(&recovery)),
+        (last - 1, vec![1, 2], vec![(3, last - 1)])
+    );
+}
+
 #[test]
 fn a_newest_segment_without_a_batch_is_kept_as_a_link_of_the_chain() {
     let one = Segment::new(1, 1, None).batch(3);

@@ -1,7 +1,7 @@
 //! Looking without changing.
 
 use disk::{Disk, Op};
-use sim_disk::SimDisk;
+use sim_disk::{Fault, On, SimDisk, errno};
 use wal_format::Seq;
 
 use super::*;
@@ -97,4 +97,39 @@ fn a_cut_file_and_zeroed_bytes_are_named() {
     let recovery = recover(&context(&disk), &Evidence::default()).unwrap();
     assert_eq!(recovery.segments, report.segments, "a recovery decides the same");
     assert!(disk.stat(&segment_path(&dir(), segments[0].id)).is_ok());
+}
+
+// S37, S38
+#[test]
+fn a_disk_that_does_not_answer_ends_the_look_and_the_next_one_sees_everything() {
+    let (disk, _) = three();
+    let whole = scan(&disk, ScanDepth::EveryByte);
+    for op in [Op::Open, Op::Read] {
+        let before = disk.count(op);
+        scan(&disk, ScanDepth::EveryByte);
+        for call in 1..=disk.count(op) - before {
+            disk.plan(Fault::once(On::Op(op), call, errno::EIO));
+            let failed = scan_read_only(&context(&disk), &Evidence::default(), ScanDepth::EveryByte);
+            let Err(RecoverError::Disk { source }) = failed else { panic!("{op} {call}: {failed:?}") };
+            assert_eq!(source.op(), op);
+            let again = scan(&disk, ScanDepth::EveryByte);
+            assert_eq!((again.segments, again.record_count), (whole.segments.clone(), 20), "{op} {call}");
+            disk.clear_faults();
+        }
+    }
+}
+
+// R7
+#[test]
+fn a_batch_of_a_newer_program_ends_the_look_wherever_it_stands() {
+    for (index, batch) in [(0, 1), (2, 0), (2, 1)] {
+        let (disk, mut segments) = three();
+        let newer = segments.remove(index).of_next_version(batch);
+        let path = segment_path(&dir(), newer.id);
+        disk.damage(&path, |bytes| bytes.clone_from(&newer.bytes));
+        let error = scan_read_only(&context(&disk), &Evidence::default(), ScanDepth::EveryByte).unwrap_err();
+        let RecoverError::NewerFormat { path: named, offset, .. } = &error else { panic!("{error}") };
+        assert_eq!((named, *offset), (&path, newer.batches[batch].start as u64));
+        assert!(!error.is_retryable());
+    }
 }

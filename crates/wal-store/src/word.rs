@@ -201,3 +201,7 @@ impl std::fmt::Debug for Word {
         f.debug_struct("Word").field("state", &self.state.load()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "word_tests.rs"]
+mod tests;

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{Disk, OpenMode, SyncSite};
-use offsets::journal::{FileOutcome, FileReport, JournalError, Removal};
-use offsets::{Offsets, OffsetsReport, OpenError};
-use sim_disk::SimDisk;
-use wal_format::{EntryTag, JOURNAL_HEADER_BYTES, JournalHeader, JournalKind, QueueId};
+use offsets::journal::{FileOutcome, FileReport, Journal, JournalError, Removal};
+use offsets::{Offsets, OffsetsReport, OpenError, SaveError};
+use sim_disk::{SimDisk, Survival};
+use wal_format::{
+    ConsumerId, EntryTag, JOURNAL_HEADER_BYTES, JournalHeader, JournalKind, QueueId, Seq, StreamId,
+};
 
 use crate::support::{QUEUE, Step, View, open, run, view, views};
 
@@ -131,8 +133,13 @@ fn no_length_makes_it_panic_or_allocate() {
 
 /// A file of a later version: its header is sound but for the number.
 fn of_version(generation: u64, version: u16) -> Vec<u8> {
+    forged(generation, 8, version)
+}
+
+/// A header with another number at this place, and its checksum made right.
+fn forged(generation: u64, at: usize, number: u16) -> Vec<u8> {
     let mut bytes = header(QUEUE, generation).encode();
-    bytes[8..10].copy_from_slice(&version.to_le_bytes());
+    bytes[at..at + 2].copy_from_slice(&number.to_le_bytes());
     let crc = crc32c::crc32c(&bytes[..60]);
     bytes[60..].copy_from_slice(&crc.to_le_bytes());
     bytes.to_vec()
@@ -203,6 +210,14 @@ fn a_journal_only_a_later_version_can_read_is_refused_and_left_alone() {
     assert!(!error.is_retryable());
     assert_eq!(disk.read(path(3)), of_version(3, 2));
 
+    // An incompatible flag says the same as a version.
+    let disk = SimDisk::new();
+    put(&disk, &path(3), &forged(3, 10, 4));
+    let error = Offsets::open(Arc::new(disk.clone()), QUEUE).expect_err("refused");
+    let OpenError::Journal(JournalError::Version { version: 4, .. }) = &error else { panic!("{error}") };
+    assert!(!error.is_retryable());
+    assert_eq!(disk.read(path(3)), forged(3, 10, 4));
+
     let disk = SimDisk::new();
     let header = header(QUEUE, 4);
     let mut bytes = header.encode().to_vec();
@@ -211,6 +226,46 @@ fn a_journal_only_a_later_version_can_read_is_refused_and_left_alone() {
     let error = Offsets::open(Arc::new(disk.clone()), QUEUE).expect_err("refused");
     assert!(matches!(error, OpenError::UnknownKind { kind: 200, .. }), "{error}");
     assert_eq!(disk.read(path(4)), bytes);
+}
+
+/// A journal whose one write holds these bodies, each in a sound entry.
+fn with_bodies(bodies: &[&[u8]]) -> SimDisk {
+    let disk = SimDisk::new();
+    let kind = JournalKind::CURSORS;
+    let (mut journal, ..) =
+        Journal::open(Arc::new(disk.clone()), "cursors", kind, QUEUE).expect("an empty disk");
+    journal.compact(&bodies.iter().collect()).expect("a healthy disk");
+    disk.kill()
+}
+
+// S29: a checksum says who wrote it, and not that it makes sense.
+#[test]
+fn a_sound_entry_that_makes_no_sense_is_counted_and_costs_nothing_else() {
+    let disk = with_bodies(&[&[8, 7], &[11, 0], &[5, 1, 50, 1, 200]]);
+    let (mut offsets, report) = Offsets::open(Arc::new(disk.clone()), QUEUE).expect("opens");
+    assert_eq!((report.ignored_count, report.journal.is_damaged()), (1, false));
+    assert_eq!(offsets.next_consumer_id(), ConsumerId::new(7));
+    assert_eq!(offsets.durable_end(StreamId::new(1)).expect("it was saved").end, Seq::new(50));
+    run(&mut offsets, &Step::Create(1, "a")).expect("saved");
+    let (offsets, report) =
+        Offsets::open(Arc::new(disk.power_cut(&Survival::Nothing)), QUEUE).expect("opens");
+    assert_eq!((report.ignored_count, offsets.next_consumer_id()), (0, ConsumerId::new(8)));
+}
+
+#[test]
+fn without_a_consumer_id_left_nobody_registers_and_the_rest_goes_on() {
+    let last = [8, 253, 255, 255, 255, 255, 255, 255, 255, 255];
+    let disk = with_bodies(&[&last]);
+    let (mut offsets, _) = Offsets::open(Arc::new(disk.clone()), QUEUE).expect("opens");
+    let calls = disk.call_count();
+    for _ in 0..2 {
+        let refused = run(&mut offsets, &Step::Create(1, "a")).expect_err("no id is left");
+        assert!(matches!(refused, SaveError::IdsUsedUp) && !refused.is_retryable(), "{refused}");
+    }
+    assert_eq!(disk.call_count(), calls);
+    run(&mut offsets, &Step::CleanStop).expect("saved");
+    let saved = view(&offsets);
+    assert_eq!(view(&open(&disk.power_cut(&Survival::Nothing))), saved);
 }
 
 // S15, S28: absent, empty, older.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use disk::{ErrorClass, Op};
-use offsets::{Offsets, OpenError, SaveError, sites};
+use offsets::{AckedRange, CursorMove, Floor, Offsets, OpenError, Save, SaveError, sites};
 use sim_disk::{Fault, On, SimDisk, Survival};
+use wal_format::{ConsumerId, SegmentId, Seq};
 
-use crate::support::{QUEUE, SMALL, Step, open, run, script, view, views};
+use crate::support::{QUEUE, SMALL, Step, floor, open, run, script, stream, view, views};
 
 const EIO: i32 = 5;
 const EMFILE: i32 = 24;
@@ -141,6 +142,36 @@ fn a_refused_save_writes_nothing() {
     assert!(matches!(unknown, Err(SaveError::UnknownConsumer { .. })), "{unknown:?}");
     let taken = run(&mut offsets, &Step::Create(1, "a"));
     assert!(matches!(taken, Err(SaveError::NameTaken { .. })), "{taken:?}");
+    let stranger = run(&mut offsets, &Step::Remove(2));
+    assert!(matches!(stranger, Err(SaveError::UnknownConsumer { .. })), "{stranger:?}");
+    // A floor that went back would bring back what was unlinked; by its seq, or by its segment.
+    for floor in [floor(9), Floor { segment: SegmentId::new(0), ..floor(10) }] {
+        let back = offsets.save(&Save { floors: &[(stream(1), floor)], ..Save::default() }, sites::SAVE);
+        assert!(matches!(back, Err(SaveError::FloorBack { .. })), "{back:?}");
+    }
+    // Ranges that touch the cursor, are empty, or do not ascend.
+    let range = |from, to| AckedRange { from: Seq::new(from), to: Seq::new(to) };
+    for (ranges, bad) in
+        [(vec![range(10, 12)], 0), (vec![range(12, 12)], 0), (vec![range(15, 17), range(12, 13)], 1)]
+    {
+        let ahead = CursorMove::forward(ConsumerId::new(1), Seq::new(10));
+        let cursors = [CursorMove { acked_above: ranges, ..ahead }];
+        let refused = offsets.save(&Save { cursors: &cursors, ..Save::default() }, sites::SAVE);
+        assert!(matches!(refused, Err(SaveError::AckedOrder { index }) if index == bad), "{refused:?}");
+    }
     assert_eq!((view(&offsets), disk.count(Op::Write), disk.count_at(sites::SAVE)), before);
+    assert_eq!(view(&open(&disk.power_cut(&Survival::Nothing))), before.0);
+}
+
+#[test]
+fn behind_a_refused_save_the_next_one_is_durable() {
+    let disk = SimDisk::new();
+    let mut offsets = open(&disk);
+    run(&mut offsets, &Step::Create(1, "a")).expect("saved");
+    run(&mut offsets, &Step::Move { consumer: 1, to: 10, of: 1 }).expect("saved");
+    run(&mut offsets, &Step::Move { consumer: 1, to: 9, of: 1 }).expect_err("back");
+    run(&mut offsets, &Step::Remove(2)).expect_err("unknown");
     run(&mut offsets, &Step::Seek { consumer: 1, to: 9 }).expect("a seek may go back");
+    let saved = view(&offsets);
+    assert_eq!(view(&open(&disk.power_cut(&Survival::Nothing))), saved);
 }

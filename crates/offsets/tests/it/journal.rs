@@ -6,6 +6,7 @@ use std::sync::Arc;
 use disk::{Disk, SyncSite};
 use offsets::journal::{Bodies, Journal, JournalError, JournalKind, JournalOptions, JournalReport};
 use sim_disk::{Fault, On, SimDisk, Survival};
+use wal_format::ENTRY_BODY_BYTES_MAX;
 
 use crate::support::QUEUE;
 
@@ -116,4 +117,23 @@ fn two_journals_in_one_directory_do_not_see_each_other() {
     other.compact(&bodies(&["other"])).expect("compacts");
     assert_eq!(texts(&place("catalog", JournalKind::CATALOG).1), ["one"]);
     assert_eq!(texts(&place("cursors", JournalKind::CURSORS).1), ["other"]);
+}
+
+#[test]
+fn a_body_longer_than_an_entry_may_be_is_refused_and_the_journal_goes_on() {
+    let disk = SimDisk::new();
+    let (mut journal, ..) = open(&disk);
+    journal.compact(&bodies(&["snapshot"])).expect("compacts");
+    journal.append(&bodies(&["one"]), SITE).expect("appends");
+    let (calls, generation) = (disk.call_count(), journal.generation());
+    let huge = bodies(&["small", &"x".repeat(ENTRY_BODY_BYTES_MAX - 3)]);
+    let error = journal.append(&huge, SITE).expect_err("an entry has no room for it");
+    let JournalError::TooLarge { bytes, bytes_max, .. } = error else { panic!("{error}") };
+    assert_eq!((bytes, bytes_max), (ENTRY_BODY_BYTES_MAX as u64 - 3, ENTRY_BODY_BYTES_MAX as u64 - 4));
+    let error = journal.compact(&huge).expect_err("an entry has no room for it");
+    assert!(matches!(error, JournalError::TooLarge { .. }), "{error}");
+    assert_eq!((disk.call_count(), journal.generation()), (calls, generation), "nothing was begun");
+    journal.append(&bodies(&["two"]), SITE).expect("the file is sound");
+    let (_, found, report) = open(&disk.power_cut(&Survival::Nothing));
+    assert_eq!((found, report.is_damaged()), (texts(&bodies(&["snapshot", "one", "two"])), false));
 }

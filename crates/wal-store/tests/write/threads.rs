@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sim_disk::{Fault, On, errno};
 use wal_store::{CommitError, Level, ReadLevel, Settings, SyncSetting, Want};
 
-use crate::support::{World, at, seqs, settings};
+use crate::support::{Told, World, at, seqs, settings};
 
 const SYNC: disk::SyncSite = disk::SyncSite::new("commit.batch");
 
@@ -158,4 +158,35 @@ fn mixed_waiters_committers_and_rotations_leave_nobody_asleep() {
         assert_eq!(seqs(&world.durable_payloads()), (1..=8 * 150).collect::<Vec<_>>());
         assert_eq!(world.room.used(), 0);
     }
+}
+
+#[test]
+fn a_thread_asleep_while_another_one_commits_is_told_of_the_refusal_and_waits_again() {
+    // S34
+    let world = World::new();
+    let log = world.log(settings());
+    log.append(b"x", at(1)).unwrap().wait(Level::Durable, at(1)).unwrap();
+    let gate = world.disk.hold(On::Op(disk::Op::Write));
+    let (first, second) = (log.append(b"y", at(1)).unwrap(), log.append(b"z", at(1)).unwrap());
+    world.ears.take();
+    std::thread::scope(|scope| {
+        let leader = scope.spawn(|| first.wait(Level::Durable, at(1)));
+        gate.wait_arrived(1);
+        let sleeper = scope.spawn(|| second.wait(Level::Durable, at(1)));
+        // It enlists once it is registered.
+        while !world.ears.take().contains(&Told::Enlist) {
+            std::thread::yield_now();
+        }
+        world.disk.plan(Fault::forever(On::Any, 1, errno::ENOSPC));
+        gate.release();
+        for thread in [leader, sleeper] {
+            let outcome = thread.join().unwrap();
+            assert!(matches!(outcome, Err(CommitError::Stalled { .. })), "{outcome:?}");
+        }
+    });
+    assert_eq!(seqs(&world.durable_payloads()), [1]);
+    world.disk.clear_faults();
+    assert_eq!(second.wait(Level::Durable, at(2)).unwrap().get(), 3);
+    assert_eq!(first.wait(Level::Durable, at(2)).unwrap().get(), 2);
+    assert_eq!(seqs(&world.durable_payloads()), [1, 2, 3]);
 }
