@@ -2,7 +2,13 @@
 //!
 //! Two kinds of edits: damage, after which every record that is delivered must be the one that was written, and forgery, with
 //! checksums made right, after which the queue must only survive.
+//!
+//! ```text
+//!   edited ─┬─ inspect, open, read ─ append ─ close ─ open, read
+//!           └─ plan a repair, apply it, apply it again ─ open, read: whatever the first reading found is there, under its seq
+//! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +16,7 @@ use disk::Disk;
 use pq::Incarnation;
 use pq::core::Core;
 use pq::inspect::Inspection;
+use pq::repair::{self, RepairOptions};
 use sim_disk::{SimDisk, Snapshot};
 use wal_store::Want;
 
@@ -36,12 +43,18 @@ pub fn fuzz_directory(data: &[u8]) {
         editor.edit(&mut bytes);
     }
     let forged = editor.forged;
+    let edited = disk.snapshot();
     if let Ok(inspection) = Inspection::open_on(Arc::new(disk.clone())) {
         let _ = inspection.streams();
         let _ = inspection.verify();
     }
-    let Ok(core) = open(&disk, 2) else { return };
-    live(&core, forged);
+    let Ok(core) = open(&disk, 2) else {
+        // What does not open may yet be mended.
+        mend(&SimDisk::from_snapshot(&edited), &Found::new(), forged);
+        return;
+    };
+    let found = live(&core, forged);
+    mend(&SimDisk::from_snapshot(&edited), &found, forged);
     let _ = core.tick(now());
     let closed = core.close(now);
     drop(core);
@@ -50,14 +63,44 @@ pub fn fuzz_directory(data: &[u8]) {
     live(&again, forged);
 }
 
-fn live(core: &Core, forged: bool) {
+/// Records that were read, by stream and seq.
+type Found = BTreeMap<(String, u64), Vec<u8>>;
+
+/// Reads all streams, then appends to each; returns what was read before.
+fn live(core: &Core, forged: bool) -> Found {
+    let mut found = Found::new();
     for name in core.names() {
         let Ok(stream) = core.open_stream(&name, None, now()) else { continue };
         read_all(core, &stream, "reader", &mut |seq, payload| {
             let honest = payload == payload_of(&name, seq) || payload == b"new";
             assert!(forged || honest, "stream {name} seq {seq} was never written so");
+            found.insert((name.clone(), seq), payload.to_vec());
         });
         go_on(core, &stream, b"new");
+    }
+    found
+}
+
+/// Repairs the directory: what could be read without that can be read after it.
+fn mend(disk: &SimDisk, before: &Found, forged: bool) {
+    let options = RepairOptions::at(now().wall);
+    let content = || disk.files().into_iter().map(|path| (disk.read(&path), path)).collect::<Vec<_>>();
+    let untouched = content();
+    let planned = repair::plan_on(Arc::new(disk.clone()), &options);
+    assert!(content() == untouched, "a plan changes nothing");
+    let applied = repair::apply_on(Arc::new(disk.clone()), &options);
+    if applied.is_ok() {
+        assert!(forged || planned.is_ok(), "what can be done can be planned: {planned:?}");
+        let again = repair::apply_on(Arc::new(disk.kill()), &options).expect("what was repaired is whole");
+        assert!(forged || again.steps.is_empty(), "nothing is left to mend: {again:?}");
+    }
+    let Ok(core) = open(&disk.kill(), 2) else {
+        assert!(forged || before.is_empty(), "a repair takes nothing away: it opened before");
+        return;
+    };
+    let after = live(&core, forged);
+    for (place, payload) in before {
+        assert!(forged || after.get(place) == Some(payload), "{place:?} could be read before the repair");
     }
 }
 
