@@ -6,6 +6,7 @@
 //!            in a row, the second time in the restart                                            kill/points.rs
 //!              `pq run`           what arrived at its sinks is compared                          kill/folder.rs
 //!              `pq-bench life`    what no configuration does: delete, re-create, remove, damage  kill/life.rs
+//!              `pq repair`        what could be read of a damaged folder before, and after        kill/mend.rs
 //! ```
 //! A named point is a call that changes the disk, by name and moment (`commit.batch:before`). Which there are, the programs
 //! themselves write down in a run that nobody kills.
@@ -13,6 +14,7 @@
 mod folder;
 mod found;
 mod life;
+mod mend;
 mod points;
 mod rounds;
 
@@ -57,8 +59,10 @@ fn run_points(arguments: &Arguments) -> Result<()> {
     let mut reached = points::Reached::default();
     let receiver = Receiver::start()?;
     let program = build("pq-queue-cli", "pq", CrashPoints::Compiled)?;
-    let mut pipeline = folder::Trials::new(program, scratch.path(), &receiver, arguments.seed);
+    let mut pipeline = folder::Trials::new(program.clone(), scratch.path(), &receiver, arguments.seed);
     points::kill_at_each(&mut pipeline, arguments.every, &mut reached)?;
+    let mut repairs = mend::Trials::new(program, scratch.path())?;
+    points::kill_at_each(&mut repairs, arguments.every, &mut reached)?;
     let program = build("pq-bench", "pq-bench", CrashPoints::Compiled)?;
     for kind in [life::Kind::Sound, life::Kind::Damaged] {
         let mut life = life::Trials::new(program.clone(), scratch.path(), kind);

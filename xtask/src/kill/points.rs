@@ -18,7 +18,11 @@ use crate::shell::{command, output, root};
 /// Sync sites that need what no kill brings about, and what covers them.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("probe.file", "only behind a device that refuses again and again; killed there under simulation"),
-    ("cursors.void", "the first save of a run is a new generation: journal.generation voids a clean stop"),
+    (
+        "cursors.void",
+        "an open voids a clean stop by the first save of its run, which is always a new generation: the kills at journal.generation and \
+         journal.directory are at that save",
+    ),
 ];
 
 /// A program with its inputs, and the comparison of what it left.
