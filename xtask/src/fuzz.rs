@@ -1,6 +1,7 @@
 //! Runs every fuzz target for a while, each under a limit of memory and of time for one input, and prints what was executed.
 //!
-//! The targets are those of `fuzz/Cargo.toml`. It needs a nightly toolchain and cargo-fuzz; where one of them is missing the check says
+//! The targets are those of `fuzz/Cargo.toml`. What a run finds on the way goes to `fuzz/target/grown`, and the kept corpus stays as it is.
+//! It needs a nightly toolchain and cargo-fuzz; where one of them is missing the check says
 //! SKIPPED, with the reason. What was found once is replayed by `cargo test` on stable, so nothing rests on this check alone.
 
 use std::fs;
@@ -125,16 +126,13 @@ fn run_all(targets: &[String], arguments: &Arguments) -> Result<Vec<Run>> {
 }
 
 fn run_one(target: &str, seconds: u64) -> Result<Run> {
+    // New inputs are written to the first of the corpora.
+    let grown = root().join("fuzz/target/grown").join(target);
+    fs::create_dir_all(&grown).with_context(|| format!("cannot make {}", grown.display()))?;
     let mut command = cargo_fuzz();
-    command.args([
-        "run",
-        "--sanitizer",
-        "none",
-        target,
-        "--",
-        "-print_final_stats=1",
-        "-use_value_profile=1",
-    ]);
+    command.args(["run", "--sanitizer", "none", target]);
+    command.arg(grown).arg(root().join("fuzz/corpus").join(target));
+    command.args(["--", "-print_final_stats=1", "-use_value_profile=1"]);
     command.args([
         format!("-max_total_time={seconds}"),
         format!("-rss_limit_mb={MEMORY_MB_MAX}"),

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | okaywal | `EntryWriter::commit` returned | "To fully flush all written bytes to disk and make the new entry resilient to a crash, the writer must be committed" |
 //! | queue-file | `add` returned, `sync_writes` on | "Writes are synchronous by default; data will be written to disk before an operation returns" |
-//! | walrus-rust | `append_for_topic` returned, `FsyncSchedule::SyncEach` | "SyncEach: fsync after every single write" |
+//! | walrus-rust | `append_for_topic` returned, `FsyncSchedule::SyncEach`, files by descriptor (the default) | "SyncEach: fsync after every single write", and "files are opened with the `O_SYNC` flag, making every write synchronous" |
 //! | yaque | `try_send` returned | it promises safety from panics of the program, not from a power cut |
 
 use std::fmt;
@@ -30,7 +30,7 @@ pub(super) fn find(name: &str) -> Option<Peer> {
             read: read_queue_file,
         },
         "walrus-rust" => Peer {
-            setting: "FsyncSchedule::SyncEach, StrictlyAtOnce",
+            setting: "FsyncSchedule::SyncEach (O_SYNC, and fsync after each), StrictlyAtOnce",
             open: |dir| Ok(Box::new(open_walrus(dir, walrus_rust::ReadConsistency::StrictlyAtOnce)?)),
             read: read_walrus,
         },
