@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use disk::{DiskError, ErrorClass, SyncSite};
+use disk::{DiskError, SyncSite};
 use wal_format::{BATCH_HEADER_BYTES, Instant, Now, Predecessor, SegmentId, Seq};
 
 use crate::{Settings, SyncSetting};
@@ -340,11 +340,6 @@ impl Machine {
             (Doing::Telling | Doing::Nothing, _) => {}
             (doing, reply) => unreachable!("{reply:?} is no answer to {doing:?}"),
         }
-    }
-
-    /// Whether an error means "not now" rather than "broken".
-    fn is_refusal(error: &DiskError) -> bool {
-        matches!(error.class(), ErrorClass::RetryLater | ErrorClass::NoSpace | ErrorClass::ReadOnly)
     }
 }
 

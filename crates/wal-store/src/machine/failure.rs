@@ -10,7 +10,7 @@
 //! | anything else (device) | poisoned | a new segment: at once, then after a back-off, up to 3 |
 //! | the third new segment failed too | void | given up, paused, probed |
 
-use disk::DiskError;
+use disk::{DiskError, ErrorClass};
 use wal_format::{Instant, SegmentId};
 
 use super::{Active, Closed, Doing, Machine, Meta, Probe, RoundEnd, SITE_PROBE, Step};
@@ -297,6 +297,11 @@ impl Machine {
     fn pause_again(&mut self, wait: std::time::Duration, error: DiskError) {
         self.trouble.refusals = self.trouble.refusals.saturating_add(1);
         self.trouble.paused = Some((self.now.instant.saturating_add(wait), error));
+    }
+
+    /// Whether an error means "not now" rather than "broken".
+    fn is_refusal(error: &DiskError) -> bool {
+        matches!(error.class(), ErrorClass::RetryLater | ErrorClass::NoSpace | ErrorClass::ReadOnly)
     }
 
     fn wait_until(&self, doublings: u32) -> Instant {
