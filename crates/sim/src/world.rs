@@ -19,6 +19,7 @@ mod view;
 mod writers;
 
 pub use branch::Remains;
+pub(crate) use execute::KEPT_UP_ROUNDS;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

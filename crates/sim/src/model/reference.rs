@@ -17,11 +17,10 @@ use proptest_state_machine::ReferenceStateMachine;
 use crate::operation::{Load, Operation, StreamIndex};
 use crate::random::Bytes;
 use crate::setup::Setup;
+use crate::world::KEPT_UP_ROUNDS;
 
 /// Bytes an operation is drawn from.
 const DRAW_BYTES: usize = 24;
-/// Bytes of frames that surely have room, whatever else is buffered.
-const ROOM_BYTES: u64 = 16 << 10;
 /// Bytes of a frame around a payload, generously.
 const FRAME_BYTES: u64 = 64;
 
@@ -47,6 +46,8 @@ pub struct Reference {
     pub setup_seed: u64,
     /// Its streams.
     pub streams: Vec<StreamModel>,
+    /// Bytes of frames that surely have room, whatever else is buffered.
+    room_bytes: u64,
     /// Nothing was planned against the disk since it was opened.
     is_calm: bool,
     /// Something runs out, until the disk is healed.
@@ -65,8 +66,10 @@ impl StreamModel {
 
 impl Reference {
     fn new(setup_seed: u64) -> Self {
-        let streams = Setup::drawn(setup_seed).streams.iter().map(|_| StreamModel::created()).collect();
-        Self { setup_seed, streams, is_calm: true, is_limited: false }
+        let setup = Setup::drawn(setup_seed);
+        let streams = setup.streams.iter().map(|_| StreamModel::created()).collect();
+        let room_bytes = setup.options.buffer_bytes_max / 3 * 2;
+        Self { setup_seed, streams, room_bytes, is_calm: true, is_limited: false }
     }
 
     fn stream(&mut self, index: StreamIndex) -> Option<&mut StreamModel> {
@@ -78,7 +81,7 @@ impl Reference {
         // A payload is at most twice as long as asked for.
         let bytes = u64::from(load.count) * (2 * u64::from(load.bytes) + FRAME_BYTES);
         let buffered: u64 = self.streams.iter().map(|stream| stream.buffered_bytes).sum();
-        let (fits, is_calm) = (buffered + bytes <= ROOM_BYTES, self.is_calm);
+        let (fits, is_calm) = (buffered + bytes <= self.room_bytes, self.is_calm);
         let Some(stream) = self.stream(stream) else { return };
         stream.buffered_bytes += bytes;
         stream.may_grow(u64::from(load.count));
@@ -141,6 +144,9 @@ impl ReferenceStateMachine for Reference {
     fn apply(mut state: Self, transition: &Operation) -> Self {
         match transition {
             Operation::Append(stream, load) => state.append(*stream, *load, true),
+            Operation::KeepUp(whose, load) => {
+                (0..KEPT_UP_ROUNDS).for_each(|_| state.append(whose.stream, *load, true));
+            }
             // Some streams take no batch of that many records.
             Operation::AppendBatch(stream, load) => state.append(*stream, *load, false),
             Operation::CommitDurable(stream) | Operation::Rotate(stream) | Operation::Wait(stream) => {

@@ -7,7 +7,7 @@ use crate::operation::{Load, Operation, Whose};
 use crate::violation::Checked;
 
 /// The first batch of a file is synced at every setting: what stands behind it is what counts.
-const KEPT_UP_ROUNDS: usize = 2;
+pub(crate) const KEPT_UP_ROUNDS: usize = 2;
 
 impl World {
     pub(super) fn execute(&mut self, operation: &Operation) -> Checked {
