@@ -167,7 +167,7 @@ impl Committer {
                 }
                 Step::Publish(publish) => Ok(self.publish(log, &publish)),
                 Step::Close { segment, closed, next } => Ok(self.close(log, segment, closed, next)),
-                Step::ReadBack { from, to, first } => Ok(self.read_back(log, from, to, first)),
+                Step::ReadBack { from, to, first } => self.read_back(log, from, to, first),
                 Step::GiveUp { error, segment } => Ok(self.give_up(log, error.as_ref(), segment)),
                 Step::ProbeWrite => self.with_file(|file| file.write_all_at(&[IoSlice::new(&ZEROS)], 0)),
                 Step::ProbeRemove { segment } => self.remove(log, segment),

@@ -23,6 +23,7 @@ mod outcome;
 mod steps;
 
 use failure::Trouble;
+pub(crate) use failure::is_refusal;
 use outcome::Active;
 pub use steps::DurableEnd;
 pub(crate) use steps::{

@@ -1,24 +1,39 @@
 //! What a failed file holds and memory does not: batches that were written, told as `Written`, and not yet synced. They
 //! are read back, each verified by its checksum, and written again elsewhere just as they are.
 
+use disk::DiskError;
 use wal_format::{Now, SEGMENT_HEADER_BYTES, Seq, StreamIdentity, read_batch};
 
 use super::Committer;
 use crate::batch::Batch;
-use crate::machine::Reply;
+use crate::machine::{Reply, is_refusal};
 use crate::shared::Shared;
 
 impl Committer {
     /// Puts the batches of a range of the failed file in front of those in flight. What cannot be read is given up: its
     /// waiters are told now.
-    pub(super) fn read_back(&mut self, log: &Shared, from: u64, to: u64, first: Seq) -> Reply {
+    ///
+    /// # Errors
+    /// The disk refused for now: nothing was given up, and it is to be tried again.
+    pub(super) fn read_back(
+        &mut self,
+        log: &Shared,
+        from: u64,
+        to: u64,
+        first: Seq,
+    ) -> Result<Reply, DiskError> {
         let from = from.max(SEGMENT_HEADER_BYTES as u64);
         let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
-        let read = self.file.as_ref().and_then(|held| held.read_at(&mut bytes, from).ok()).unwrap_or(0);
+        let read = self.file.as_ref().map_or(Ok(0), |held| held.read_at(&mut bytes, from));
+        let (read, error) = match read {
+            Err(error) if is_refusal(&error) => return Err(error),
+            Err(error) => (0, Some(error)),
+            Ok(read) => (read, None),
+        };
         bytes.truncate(read);
         let batches = verified(&log.ctx.identity, &bytes, from, first);
         let end = batches.last().map_or(first, |batch| batch.end);
-        self.fail_unsynced(end, None, None);
+        self.fail_unsynced(end, None, error.as_ref());
         let written = self.in_flight.front().map_or(log.ends.get().written, |batch| batch.first);
         if end < written {
             log.give_up(written);
@@ -27,7 +42,7 @@ impl Committer {
         for batch in batches.into_iter().rev() {
             self.in_flight.push_front(batch);
         }
-        Reply::ReadBack { metas }
+        Ok(Reply::ReadBack { metas })
     }
 }
 

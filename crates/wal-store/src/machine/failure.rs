@@ -7,6 +7,7 @@
 //! | a batch's write refused in a new file, others written before | void | at once again, synced behind as many as went |
 //! | sync refused in a new file with several batches | void | at once again, synced behind half of them |
 //! | write or sync refused in a new file of one batch | void | stalled; one batch next |
+//! | reading back refused | poisoned | stalled: read again |
 //! | anything else (device) | poisoned | a new segment: at once, then after a back-off, up to 3 |
 //! | the third new segment failed too | void | given up, paused, probed |
 
@@ -89,11 +90,17 @@ impl Trouble {
     }
 }
 
+/// Whether an error means "not now" rather than "broken".
+pub(crate) fn is_refusal(error: &DiskError) -> bool {
+    matches!(error.class(), ErrorClass::RetryLater | ErrorClass::NoSpace | ErrorClass::ReadOnly)
+}
+
 impl Machine {
     /// The step a failure asks for, if one does.
     pub(super) fn next_in_trouble(&mut self) -> Option<Step> {
         if let Some(poisoned) = self.trouble.poisoned {
-            return Some(self.leave_poisoned(poisoned));
+            let refused = self.trouble.stop.take_if(|_| poisoned.read_back.is_some());
+            return Some(refused.map_or_else(|| self.leave_poisoned(poisoned), Step::Done));
         }
         if let Some((error, segment)) = self.trouble.give_up.take() {
             return Some(self.give_up(error, segment));
@@ -203,7 +210,7 @@ impl Machine {
     pub(super) fn went_wrong(&mut self, doing: Doing, error: DiskError) {
         match doing {
             Doing::Creating { segment, .. } => {
-                if !Self::is_refusal(&error) {
+                if !is_refusal(&error) {
                     // Whatever stands under that name is not ours to use.
                     self.next_segment = segment.checked_next();
                     self.failed(error, segment);
@@ -211,20 +218,15 @@ impl Machine {
                     self.refused(error);
                 }
             }
-            Doing::Opening if Self::is_refusal(&error) => self.refused(error),
+            Doing::Opening if is_refusal(&error) => self.refused(error),
             Doing::Writing { index } => self.poison(error, index),
             Doing::Opening | Doing::SyncingFile | Doing::SyncingDir => self.poison(error, self.cursor / 2),
             Doing::Probing(stage) => self.probe_failed(stage, error),
-            // These cannot fail as steps: what went wrong in them is the driver's answer.
-            Doing::Closing | Doing::ReadingBack => self.went_well_in_trouble(doing),
+            // It stands in the file alone, which stays as it is until it can be read.
+            Doing::ReadingBack => self.refused(error),
+            // It cannot fail as a step: what went wrong in it is the driver's answer.
+            Doing::Closing => self.closed(),
             Doing::Taking | Doing::Telling | Doing::Nothing => {}
-        }
-    }
-
-    fn went_well_in_trouble(&mut self, doing: Doing) {
-        match doing {
-            Doing::ReadingBack => self.read_back(Vec::new()),
-            _ => self.closed(),
         }
     }
 
@@ -232,7 +234,7 @@ impl Machine {
     /// has room for `fitting` batches, perhaps.
     fn poison(&mut self, error: DiskError, fitting: usize) {
         let Some(active) = self.poison_file() else { return };
-        if !Self::is_refusal(&error) {
+        if !is_refusal(&error) {
             self.failed(error, active.id);
         } else if active.durable_offset == 0 {
             // Room for all of them may never come, and what was written cannot be synced: the file is poisoned. Fewer each time.
@@ -297,11 +299,6 @@ impl Machine {
     fn pause_again(&mut self, wait: std::time::Duration, error: DiskError) {
         self.trouble.refusals = self.trouble.refusals.saturating_add(1);
         self.trouble.paused = Some((self.now.instant.saturating_add(wait), error));
-    }
-
-    /// Whether an error means "not now" rather than "broken".
-    fn is_refusal(error: &DiskError) -> bool {
-        matches!(error.class(), ErrorClass::RetryLater | ErrorClass::NoSpace | ErrorClass::ReadOnly)
     }
 
     fn wait_until(&self, doublings: u32) -> Instant {

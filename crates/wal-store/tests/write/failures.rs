@@ -329,6 +329,43 @@ fn what_cannot_be_read_back_is_told_indeterminate_and_skipped() {
     assert_eq!(seqs(&world.durable_payloads()), [1, 2, 3, 6]);
 }
 
+// S37, S39: what was written is not given up because the disk will not read just now; nothing of it is in memory.
+#[test]
+fn a_read_back_that_is_refused_is_tried_again() {
+    let (world, log) = begun(Settings { sync: SyncSetting::Never, ..settings() });
+    let tickets: Vec<_> = (2..6_u8)
+        .map(|n| {
+            let ticket = log.append(&[n; 300][..], at(2)).unwrap();
+            log.commit(at(2), Want::Batch).unwrap();
+            ticket
+        })
+        .collect();
+    world.disk.plan(Fault::once(On::Site(BATCH), 1, errno::EIO));
+    world.disk.plan(Fault::times(On::Op(Op::Read), 1, 2, errno::ENOMEM));
+    for n in 0..2 {
+        let told = tickets[3].wait(Level::Durable, at(3 + n)).unwrap_err();
+        assert!(told.is_retryable() && told.to_string().contains("os error 12"), "{told}");
+        assert!(log.due().is_some(), "tried again by itself");
+    }
+    log.commit(at(100), Want::Batch).unwrap();
+    assert!(tickets.iter().all(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()));
+    assert_eq!(seqs(&world.durable_payloads()), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_read_back_that_fails_says_why() {
+    let (world, log) = begun(Settings { sync: SyncSetting::Never, ..settings() });
+    let ticket = log.append(b"two", at(2)).unwrap();
+    log.commit(at(2), Want::Batch).unwrap();
+    world.disk.plan(Fault::once(On::Site(BATCH), 1, errno::EIO));
+    world.disk.plan(Fault::once(On::Op(Op::Read), 1, errno::EIO));
+    let told = ticket.wait(Level::Durable, at(3)).unwrap_err();
+    assert!(
+        matches!(&told, CommitError::Indeterminate { source: Some(source), .. } if source.op() == Op::Read),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn a_failed_sync_at_rotation_moves_what_was_not_synced() {
     let (world, log) = begun(Settings { sync: SyncSetting::Never, ..settings() });
