@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sim::{Scenario, Tally, run_creation, run_scenario, scenarios};
+use sim::{Retry, Scenario, Tally, run_creation, run_parts, run_scenario, scenarios};
 
 /// Which scenarios.
 #[derive(Args)]
@@ -37,7 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
     let wanted = |name: &str| arguments.only.as_deref().is_none_or(|part| name.contains(part));
     let scenarios: Vec<Scenario> = scenarios().into_iter().filter(|scenario| wanted(scenario.name)).collect();
     let next = AtomicUsize::new(0);
-    let sum = Mutex::new(if wanted("create a queue") { run_creation() } else { Tally::default() });
+    let mut sum = if wanted("create a queue") { run_creation() } else { Tally::default() };
+    if wanted("room for part of a set") {
+        sum.add(run_parts());
+    }
+    let sum = Mutex::new(sum);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at: Vec<At> = (0..arguments.threads.unwrap_or(cores).max(1)).map(|_| At::default()).collect();
     let is_over = AtomicBool::new(false);
@@ -62,10 +66,18 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
         watch.thread().unpark();
     });
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (answer, count) in &sum.answers {
+        let advice = match answer.retry {
+            Some(Retry::Yes) => "try again",
+            Some(Retry::No) => "do not try again",
+            None => "no advice",
+        };
+        println!("told {count} times: {}, {}: {advice}", answer.verb, answer.failure);
+    }
     sum.found.iter().take(SHOWN_MAX).for_each(|found| println!("{found}"));
     println!(
         "faults: simulated, {} scenarios, {} calls, {} cases, {} errors told, {} wrong {}",
-        scenarios.len() + 1,
+        scenarios.len() + 2,
         sum.calls,
         sum.cases,
         sum.told,

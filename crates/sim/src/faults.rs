@@ -4,11 +4,15 @@
 //!   before (sound) ─> during: call k fails ─> heal ─> everything accepted is delivered, without a restart ─> close ─> open: the same
 //! ```
 //!
-//! What must hold: nothing panics or hangs; whoever is told of an error is told the one the disk gave; what was accepted and not given
-//! up is delivered by the same process once the fault ends.
+//! What must hold: nothing panics or hangs; whoever is told of an error is told the one the disk gave, by its class, with the advice
+//! that `answers` argues for; what was accepted and not given up is delivered by the same process once the fault ends; and what there
+//! is room for is stored, also if there is never room for all that waits (`parts`).
 
+mod answers;
+mod parts;
 mod scenarios;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -16,11 +20,12 @@ use pq::core::{Core, Seed};
 use pq::{Now, Options};
 use sim_disk::{Fault, On, SimDisk, errno};
 
+pub use parts::run_parts;
 pub use scenarios::{Scenario, scenarios};
 
 use crate::operation::Operation;
 use crate::violation::{Checked, Kind, Violation, ensure};
-use crate::world::World;
+use crate::world::{Heard, Retry, World};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +58,6 @@ const FAILURES: [Failure; 9] = [
     Failure::Short,
 ];
 
-/// What is told because of an error that was told before.
-const FOLLOWS: [&str; 5] =
-    ["paused", "given up", "not durable yet", "nothing stands at", "a read came back empty"];
-
 /// One failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
@@ -87,22 +88,10 @@ impl Case {
         if self.lasting == Lasting::FromThenOn { fault.lasting() } else { fault }
     }
 
-    /// Whether a client may be told this because of it.
-    fn explains(self, told: &str) -> bool {
-        match self.failure {
-            // The disk repeats and completes such calls by itself.
-            Failure::Errno(errno::EINTR, _) | Failure::Short => false,
-            Failure::Errno(errno, _) => {
-                let names_it = told.contains(&format!("(os error {errno})"));
-                names_it || FOLLOWS.iter().any(|words| told.contains(words))
-            }
-        }
-    }
-
-    fn check_told(self, told: &[String]) -> Checked {
-        let strange = told.iter().find(|told| !self.explains(told));
+    fn check_told(self, told: &[Heard]) -> Checked {
+        let strange = told.iter().find_map(|heard| Some((heard, answers::strange(self.failure, heard)?)));
         ensure(strange.is_none(), Kind::Unexpected, || {
-            format!("a client was told {:?}", strange.map_or("", String::as_str))
+            strange.map_or_else(String::new, |(heard, why)| format!("a client was told {heard}; {why}"))
         })
     }
 }
@@ -121,6 +110,27 @@ impl std::fmt::Display for Case {
     }
 }
 
+/// What a client was told, without its words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answer {
+    /// What was called.
+    pub verb: &'static str,
+    /// How the disk failed.
+    pub failure: String,
+    /// What it advises.
+    pub retry: Option<Retry>,
+}
+
+impl Answer {
+    fn of(case: Case, heard: &Heard) -> Self {
+        let failure = match case.failure {
+            Failure::Errno(_, name) => name.to_owned(),
+            Failure::Short => "short".to_owned(),
+        };
+        Self { verb: heard.verb, failure, retry: heard.retry }
+    }
+}
+
 /// What was run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -130,6 +140,8 @@ pub struct Tally {
     pub cases: u64,
     /// Errors that clients were told.
     pub told: u64,
+    /// The same by what was called, what the disk said, and what was advised.
+    pub answers: BTreeMap<Answer, u64>,
     /// What went wrong, in words.
     pub found: Vec<String>,
 }
@@ -140,15 +152,21 @@ impl Tally {
         self.calls += other.calls;
         self.cases += other.cases;
         self.told += other.told;
+        for (answer, count) in other.answers {
+            *self.answers.entry(answer).or_default() += count;
+        }
         self.found.extend(other.found);
     }
 
-    fn case(&mut self, name: &str, case: Case, run: impl FnOnce() -> Checked<u64>) {
+    fn case(&mut self, name: &str, case: Case, run: impl FnOnce() -> Checked<Vec<Heard>>) {
         self.cases += 1;
         let ran = catch_unwind(AssertUnwindSafe(run));
         let found = match ran {
             Ok(Ok(told)) => {
-                self.told += told;
+                self.told += told.len() as u64;
+                for heard in &told {
+                    *self.answers.entry(Answer::of(case, heard)).or_default() += 1;
+                }
                 return;
             }
             Ok(Err(violation)) => format!("{}, step {}: {}", violation.kind, violation.step, violation.what),
@@ -189,11 +207,11 @@ fn calls_of(scenario: &Scenario) -> Checked<u64> {
     Ok(calls)
 }
 
-/// One case; how many errors clients were told.
+/// One case; which errors clients were told.
 ///
 /// # Errors
 /// What must not be.
-pub fn run_case(scenario: &Scenario, case: Case) -> Checked<u64> {
+pub fn run_case(scenario: &Scenario, case: Case) -> Checked<Vec<Heard>> {
     let mut world = begin(scenario)?;
     world.plan(case.fault());
     scenario.during.iter().try_for_each(|operation| world.step(operation))?;
@@ -204,7 +222,7 @@ pub fn run_case(scenario: &Scenario, case: Case) -> Checked<u64> {
     world.step(&Operation::Close)?;
     world.settle()?;
     world.discard();
-    Ok(told.len() as u64)
+    Ok(told)
 }
 
 /// The queue itself is created while a call fails; afterwards it must be there, or be created by the next try.
@@ -220,27 +238,31 @@ pub fn run_creation() -> Tally {
         tally.case("create a queue", case, || {
             let disk = SimDisk::new();
             disk.plan(case.fault());
-            let told: Vec<String> = create(&disk).err().into_iter().collect();
+            let told: Vec<Heard> = create(&disk).err().into_iter().collect();
             case.check_told(&told)?;
             disk.clear_faults();
             let disk = disk.kill();
             create(&disk)
                 .map_err(|error| Violation::new(Kind::Stuck, format!("on a healed disk: {error}")))?;
-            Ok(told.len() as u64)
+            Ok(told)
         });
     }
     tally
 }
 
 /// Opens, or creates, a queue with one stream, and stores a record.
-fn create(disk: &SimDisk) -> Result<(), String> {
+fn create(disk: &SimDisk) -> Result<(), Heard> {
     let now = Now::default();
     let core = Core::open(Arc::new(disk.clone()), Options::default(), Seed::Fixed(1), now);
-    let core = core.map_err(|error| error.to_string())?;
-    let stored = core.open_stream("s", None, now).map_err(|error| error.to_string()).and_then(|stream| {
-        stream.log().append(b"x".as_slice(), now).map_err(|error| error.to_string())?;
-        stream.log().commit(now, wal_store::Want::Durable).map_err(|error| error.to_string())
-    });
+    let core = core.map_err(|error| Heard::of("open", &error))?;
+    let stored = store(&core, now);
     core.abandon();
-    stored.map(drop)
+    stored
+}
+
+fn store(core: &Core, now: Now) -> Result<(), Heard> {
+    let stream = core.open_stream("s", None, now).map_err(|error| Heard::of("create a stream", &error))?;
+    stream.log().append(b"x".as_slice(), now).map_err(|error| Heard::of("append", &error))?;
+    let committed = stream.log().commit(now, wal_store::Want::Durable);
+    committed.map(drop).map_err(|error| Heard::of("commit", &error))
 }

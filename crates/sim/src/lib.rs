@@ -36,7 +36,10 @@ mod witness;
 mod world;
 
 pub use disk::SyncSite;
-pub use faults::{Case, Failure, Lasting, Scenario, Tally, run_case, run_creation, run_scenario, scenarios};
+pub use faults::{
+    Answer, Case, Failure, Lasting, Scenario, Tally, run_case, run_creation, run_parts, run_scenario,
+    scenarios,
+};
 pub use flip::flip;
 pub use fuzz::{fuzz_directory, fuzz_journals, fuzz_operations, fuzz_segment};
 pub use model::{Reference, Size, StreamModel, Tried, run as run_model};
@@ -51,4 +54,4 @@ pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, run_watch
 pub use setup::{Setup, Wrap, kinds_of_streams, options};
 pub use violation::{Checked, Kind, Violation};
 pub use witness::run as run_witnesses;
-pub use world::{Counts, Remains, World};
+pub use world::{ClientError, Counts, Heard, Remains, Retry, World};

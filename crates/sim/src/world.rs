@@ -12,6 +12,7 @@
 mod admin;
 mod branch;
 mod execute;
+mod heard;
 mod power;
 mod readers;
 mod settle;
@@ -20,6 +21,7 @@ mod writers;
 
 pub use branch::Remains;
 pub(crate) use execute::KEPT_UP_ROUNDS;
+pub use heard::{ClientError, Heard, Retry};
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -129,7 +131,7 @@ pub struct World {
     /// A fault that goes on over an end, and the calls there were when it was planned.
     planned: Option<(Fault, u64)>,
     /// Errors clients were told.
-    told: RefCell<Vec<String>>,
+    told: RefCell<Vec<Heard>>,
 }
 
 impl std::fmt::Debug for World {
@@ -309,7 +311,7 @@ impl World {
 
     /// What errors clients were told since the last call.
     #[must_use]
-    pub fn take_told(&self) -> Vec<String> {
+    pub fn take_told(&self) -> Vec<Heard> {
         self.told.take()
     }
 
@@ -321,13 +323,20 @@ impl World {
     }
 
     /// An error that may be there only if something was done to the disk.
-    fn expect(&self, what: &str, error: &dyn std::fmt::Display) -> Checked {
-        self.told.borrow_mut().push(format!("{what}: {error}"));
+    fn expect(&self, verb: &'static str, error: &impl ClientError) -> Checked {
+        let heard = Heard::of(verb, error);
+        let text = heard.to_string();
+        self.told.borrow_mut().push(heard);
         if self.health == Health::Troubled || self.is_dead() {
-            self.last_trouble.replace(format!("{what}: {error}"));
+            self.last_trouble.replace(text);
             return Ok(());
         }
-        Err(Violation::new(Kind::Unexpected, format!("{what} on a sound disk: {error}")))
+        Err(Violation::new(Kind::Unexpected, format!("on a sound disk: {text}")))
+    }
+
+    /// The same for what is seen, where no call returned an error.
+    fn expect_seen(&self, verb: &'static str, what: String) -> Checked {
+        self.expect(verb, &heard::Seen(what))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Small sizes of what `pq-sim faults`, `pq-sim model` and `pq-sim hunt` do at full size.
 
-use sim::{Case, Size, run_case, run_model, run_witnesses, scenarios};
+use sim::{Case, Size, run_case, run_model, run_parts, run_witnesses, scenarios};
 
 // S33, S34, S37, S39, S40: some of the calls, each with another failure.
 #[test]
@@ -12,6 +12,12 @@ fn a_failing_call_costs_nothing_that_was_accepted() {
             }
         }
     }
+}
+
+// S33, S34
+#[test]
+fn what_there_is_room_for_is_stored() {
+    assert_eq!(run_parts().found, Vec::<String>::new());
 }
 
 #[test]

@@ -196,7 +196,7 @@ impl World {
                 Stopped::Clean
             }
             Ok(_) => {
-                self.expect("close", &"given up before, so it was not clean")?;
+                self.expect_seen("close", "not clean, for records were given up".to_owned())?;
                 Stopped::PowerCut
             }
             Err(error) => {
@@ -232,6 +232,8 @@ impl World {
     /// What ran out is there again.
     pub(super) fn heal_limits(&mut self) {
         self.disk.set_capacity(None);
+        self.disk.set_quota(None);
+        self.disk.set_file_bytes_max(None);
         self.disk.set_open_files_max(None);
         self.disk.remount_read_write();
         self.is_limited = false;

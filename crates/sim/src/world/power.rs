@@ -157,8 +157,8 @@ impl World {
             |healed: bool| if healed || was_paused { stopped.max(Stopped::PowerCut) } else { stopped };
         self.counts.recoveries += 1;
         let mut seen = look(&core, self.now);
-        if let Some((name, reason)) = seen.paused.first() {
-            self.expect("a paused stream", &format!("{name}: {reason}"))?;
+        if let Some((_, reason)) = seen.paused.first() {
+            self.expect("a paused stream", reason)?;
             self.heal();
             was_healed = true;
             seen = look(&core, self.now);

@@ -37,7 +37,10 @@ impl World {
                     self.oracle.book(stream).and_then(|b| b.cursor(&reader_name(reader))).map(|c| c.next());
                 let is_behind = at.is_some_and(|at| at < readable);
                 if is_behind {
-                    self.expect("a read came back empty", &format!("at {at:?}, readable up to {readable}"))?;
+                    self.expect_seen(
+                        "a read",
+                        format!("came back empty at {at:?}, readable up to {readable}"),
+                    )?;
                 }
                 Ok(false)
             }

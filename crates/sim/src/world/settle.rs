@@ -140,7 +140,7 @@ impl World {
         let waiting: Vec<usize> = (0..self.slots.len()).map(|stream| self.waiting_tickets(stream)).collect();
         let due = self.core.as_ref().and_then(|core| core.next_due(self.now.instant));
         let told = self.take_told();
-        let last = told.last().map_or("nothing", String::as_str);
+        let last = told.last().map_or_else(|| "nothing".to_owned(), ToString::to_string);
         let behind: Vec<String> = (0..self.slots.len()).map(|stream| self.who_is_behind(stream)).collect();
         format!(
             "{ROUNDS_MAX} rounds at {:?}: {waiting:?} tickets wait, next due {due:?}, {} told last: {last}",

@@ -12,7 +12,7 @@ pub(super) struct Seen {
     /// The streams that run, by name.
     pub(super) handles: Vec<(String, CoreStream)>,
     /// Those that do not, and why.
-    pub(super) paused: Vec<(String, String)>,
+    pub(super) paused: Vec<(String, pq::StreamError)>,
 }
 
 /// The streams that run, and those that do not.
@@ -26,7 +26,7 @@ pub(super) fn look(core: &Core, now: Now) -> Seen {
                 streams.push(stream(&handle));
                 handles.push((name, handle));
             }
-            Err(error) => paused.push((name, error.to_string())),
+            Err(error) => paused.push((name, error)),
         }
     }
     Seen { view: View { streams }, handles, paused }

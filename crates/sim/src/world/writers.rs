@@ -106,16 +106,12 @@ impl World {
         self.committed("wait", done.map(drop))
     }
 
-    fn committed(&mut self, what: &str, done: Result<(), CommitError>) -> Checked {
+    fn committed(&mut self, verb: &'static str, done: Result<(), CommitError>) -> Checked {
         if self.is_dead() {
             return Ok(());
         }
         self.note(u64::from(done.is_ok()));
-        done.or_else(|error| match std::error::Error::source(&error) {
-            // What was given up says why in its source.
-            Some(source) if !error.is_retryable() => self.expect(what, &format!("{error}: {source}")),
-            _ => self.expect(what, &error),
-        })
+        done.or_else(|error| self.expect(verb, &error))
     }
 
     /// What tickets tell by now.
@@ -133,8 +129,10 @@ impl World {
                     self.note(first ^ (told as u64) << 56);
                     let book = self.oracle.book_mut(stream);
                     found = book.map_or(Ok(()), |book| book.told(first, end, told));
-                    if found.is_ok() && matches!(told, Told::NotWritten | Told::Indeterminate) {
-                        found = self.expect("a ticket", &"was given up");
+                    if found.is_ok()
+                        && let Some(Err(error)) = held.ticket.peek(Level::Durable)
+                    {
+                        found = self.expect("a ticket", &error);
                     }
                 }
                 matches!(told, None | Some(Told::Written)) && !is_closed(held)
