@@ -36,7 +36,7 @@ use crate::operation::{Crash, Operation, ReaderIndex, StreamIndex};
 use crate::oracle::Oracle;
 use crate::random::mix;
 use crate::setup::Setup;
-use crate::violation::{Checked, Kind, Violation};
+use crate::violation::{Checked, Violation};
 
 /// What was counted over all lives of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -320,23 +320,6 @@ impl World {
     pub fn durable_end(&self, stream: usize) -> Option<u64> {
         let handle = self.slots.get(stream)?.stream.as_ref()?;
         Some(handle.log().ends().durable.get())
-    }
-
-    /// An error that may be there only if something was done to the disk.
-    fn expect(&self, verb: &'static str, error: &impl ClientError) -> Checked {
-        let heard = Heard::of(verb, error);
-        let text = heard.to_string();
-        self.told.borrow_mut().push(heard);
-        if self.health == Health::Troubled || self.is_dead() {
-            self.last_trouble.replace(text);
-            return Ok(());
-        }
-        Err(Violation::new(Kind::Unexpected, format!("on a sound disk: {text}")))
-    }
-
-    /// The same for what is seen, where no call returned an error.
-    fn expect_seen(&self, verb: &'static str, what: String) -> Checked {
-        self.expect(verb, &heard::Seen(what))
     }
 }
 

@@ -7,6 +7,9 @@ use std::fmt::Display;
 use disk::{DiskError, ErrorClass};
 use pq::{AppendError, CloseError, CommitError, OpenError, ReadError, SaveError, StreamError};
 
+use super::{Health, World};
+use crate::violation::{Checked, Kind, Violation};
+
 /// Whether an error says that the same call may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Retry {
@@ -42,6 +45,25 @@ impl Display for Heard {
     }
 }
 
+impl World {
+    /// An error that may be there only if something was done to the disk.
+    pub(super) fn expect(&self, verb: &'static str, error: &impl ClientError) -> Checked {
+        let heard = Heard::of(verb, error);
+        let text = heard.to_string();
+        self.told.borrow_mut().push(heard);
+        if self.health == Health::Troubled || self.is_dead() {
+            self.last_trouble.replace(text);
+            return Ok(());
+        }
+        Err(Violation::new(Kind::Unexpected, format!("on a sound disk: {text}")))
+    }
+
+    /// The same for what is seen, where no call returned an error.
+    pub(super) fn expect_seen(&self, verb: &'static str, what: String) -> Checked {
+        self.expect(verb, &Seen(what))
+    }
+}
+
 /// An error of the product's interface.
 pub trait ClientError {
     /// What the disk said, if it is in there.
@@ -54,7 +76,7 @@ pub trait ClientError {
 
 /// What is seen, and no error that was returned.
 #[derive(Debug)]
-pub(crate) struct Seen(pub(crate) String);
+struct Seen(String);
 
 impl ClientError for Seen {
     fn class(&self) -> Option<ErrorClass> {
