@@ -219,6 +219,7 @@ fn planted_files_stay(mut witness: Witness) -> Checked {
     let stream = stream(&core, "s", None)?;
     witness.fill(&stream, 2)?;
     let (source, planted) = (segment(&stream, 1), segment(&stream, 9));
+    let stored = (stream.first(), stream.log().ends().durable);
     drop(stream);
     witness.cut(core);
     let bytes = witness.disk.read(&source);
@@ -229,7 +230,13 @@ fn planted_files_stay(mut witness: Witness) -> Checked {
     })?;
     for _ in 0..2 {
         let core = witness.open()?;
+        let opened = self::stream(&core, "s", None)?;
+        let (found, losses) = ((opened.first(), opened.log().ends().durable), opened.losses());
+        drop(opened);
         witness.cut(core);
+        ensure(found == stored && losses.is_empty(), Kind::Lost, || {
+            format!("beside a planted file there is {found:?} of {stored:?}, lost {losses:?}")
+        })?;
         let files = witness.disk.files();
         let kept = files.iter().any(|path| *path != source && witness.disk.read(path) == bytes);
         ensure(kept, Kind::Lost, || "a planted file is neither at its place nor in quarantine".to_owned())?;
