@@ -39,13 +39,20 @@ impl std::fmt::Display for Build {
 pub(crate) struct Copy {
     sources: PathBuf,
     builds: PathBuf,
+    /// Held by one run at a time.
+    _lock: fs::File,
 }
 
 impl Copy {
     /// Brings the copy up to the sources.
     pub(crate) fn new() -> Result<Self> {
         let folder = target_folder()?.join("xtask-mutants");
-        let copy = Self { sources: folder.join("sources"), builds: folder.join("builds") };
+        fs::create_dir_all(&folder)?;
+        let lock = fs::File::create(folder.join("lock"))?;
+        if lock.try_lock().is_err() {
+            bail!("another run plants its bugs in {}", folder.display());
+        }
+        let copy = Self { sources: folder.join("sources"), builds: folder.join("builds"), _lock: lock };
         let tracked = tracked()?;
         for path in &tracked {
             copy.put(path, &fs::read(root().join(path))?)?;
