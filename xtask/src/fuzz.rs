@@ -155,11 +155,14 @@ fn run_one(target: &str, seconds: u64) -> Result<Run> {
     })
 }
 
-/// The lines that say what went wrong, and where the input is.
+/// The lines that say what went wrong, the message of a panic among them, and where the input is.
 fn why(said: &str) -> String {
-    let telling = ["panicked at", "ERROR:", "SUMMARY:", "Test unit written to", "artifact_prefix"];
-    let mut lines = said.lines().filter(|line| telling.iter().any(|mark| line.contains(mark)));
-    let text: Vec<&str> = lines.by_ref().take(4).collect();
+    let telling = ["panicked at", "ERROR:", "Test unit written to"];
+    let tells = |line: &str| telling.iter().any(|mark| line.contains(mark));
+    let before = std::iter::once("").chain(said.lines());
+    let lines =
+        before.zip(said.lines()).filter(|(before, line)| tells(line) || before.contains("panicked at"));
+    let text: Vec<&str> = lines.map(|(_, line)| line).take(5).collect();
     if text.is_empty() { said.lines().last().unwrap_or("it failed").to_owned() } else { text.join("; ") }
 }
 
@@ -176,8 +179,9 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_told() {
-        let said = "INFO: x\nthread 'main' panicked at src/a.rs:1:\nno\nSUMMARY: libFuzzer: deadly signal\n";
-        assert_eq!(why(said), "thread 'main' panicked at src/a.rs:1:; SUMMARY: libFuzzer: deadly signal");
+        let said =
+            "INFO: x\nthread 'main' panicked at src/a.rs:1:\nno\n   0: f\n./Test unit written to crash-1\n";
+        assert_eq!(why(said), "thread 'main' panicked at src/a.rs:1:; no; ./Test unit written to crash-1");
         assert_eq!(why("error: no such target\n"), "error: no such target");
     }
 }
