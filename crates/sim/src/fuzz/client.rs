@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use disk::Disk;
 use pq::core::{Core, CoreConsumer, CoreStream, Seed};
-use pq::{Instant, Item, Now, OpenError, Options, ReadError, Start, StreamSettings, WallTime};
+use pq::{
+    Instant, Item, Now, OpenError, Options, ReadError, SaveError, Start, StreamError, StreamSettings,
+    WallTime,
+};
 use sim_disk::SimDisk;
 use wal_store::{ReadBuffers, Want};
 
@@ -37,7 +40,9 @@ pub(crate) enum Came {
     ToTheEnd,
     /// To something that a newer program wrote, and nobody reads on behind that.
     ToNewer,
-    /// To another error, or it could not begin.
+    /// Nobody registers any more: the cursors were forged to have the last number a generation can have.
+    Nowhere,
+    /// To another error.
     Elsewhere,
 }
 
@@ -51,7 +56,11 @@ pub(crate) fn read_all(
     name: &str,
     see: &mut dyn FnMut(u64, &[u8]),
 ) -> Came {
-    let Ok(consumer) = core.open_consumer(stream, name, Start::Oldest, now()) else { return Came::Elsewhere };
+    let consumer = match core.open_consumer(stream, name, Start::Oldest, now()) {
+        Ok(consumer) => consumer,
+        Err(StreamError::Save(SaveError::Disk { retryable: false, .. })) => return Came::Nowhere,
+        Err(_) => return Came::Elsewhere,
+    };
     let came = drain(core, stream, &consumer, see);
     core.release(&consumer);
     came
@@ -105,6 +114,6 @@ pub(crate) fn go_on(core: &Core, stream: &CoreStream, payload: &[u8]) -> Option<
             found = true;
         }
     });
-    assert!(found || came == Came::ToNewer, "a durable record is delivered");
+    assert!(found || matches!(came, Came::ToNewer | Came::Nowhere), "a durable record is delivered");
     Some(seq)
 }
