@@ -272,13 +272,13 @@ impl Tally {
             "{} of {} sites caught, {} of {} rules caught",
             sites.caught, sites.wanted, rules.caught, rules.wanted
         );
-        let more: Vec<String> = [(sites.in_depth, "sites"), (rules.in_depth, "rules")]
+        let more: Vec<String> = [(sites.in_depth, "site"), (rules.in_depth, "rule")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|(count, what)| format!("{count} more {what}{}", if count == 1 { "" } else { "s" }))
             .collect();
         if !more.is_empty() {
-            figures += &format!(", {} more named as defence in depth", more.join(" and "));
+            figures += &format!(", {} named as defence in depth", more.join(" and "));
         }
         figures
     }
