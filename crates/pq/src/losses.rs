@@ -11,6 +11,7 @@
 //! adding in the same order gives the same state.
 
 use wal_format::{Seq, WallTime};
+use wal_store::Item;
 
 use crate::{Gap, GapReason};
 
@@ -118,6 +119,38 @@ impl Losses {
             news.push(Gap { from, to: gap.to, reason: gap.reason });
         }
         news
+    }
+
+    /// The loss that a seq is part of.
+    pub(crate) fn lost_at(&self, seq: Seq) -> Option<Gap> {
+        let behind = self.ranges.partition_point(|known| known.gap.to <= seq);
+        self.ranges.get(behind).map(|known| known.gap).filter(|gap| gap.from <= seq)
+    }
+
+    /// What was not durable, cut where a loss is known.
+    pub(crate) fn named(&self, item: Item) -> Vec<Item> {
+        let Item::Gap(gap) = item else { return vec![item] };
+        if gap.reason != GapReason::NotDurable {
+            return vec![item];
+        }
+        let (mut items, mut at) = (Vec::new(), gap.from);
+        while at < gap.to {
+            let (reason, to) = match self.lost_at(at) {
+                Some(lost) => (GapReason::Lost, lost.to),
+                None => (gap.reason, self.next_after(at).unwrap_or(gap.to)),
+            };
+            let to = to.min(gap.to);
+            items.push(Item::Gap(Gap { from: at, to, reason }));
+            at = to;
+        }
+        items
+    }
+
+    /// Where the next loss behind a seq begins.
+    fn next_after(&self, seq: Seq) -> Option<Seq> {
+        self.ranges
+            .get(self.ranges.partition_point(|known| known.gap.from <= seq))
+            .map(|known| known.gap.from)
     }
 
     /// Whether all of a gap is known.

@@ -161,9 +161,14 @@ impl Place {
         let chunk = match self {
             Self::End => Chunk::empty(from.seq, from.hint),
             Self::Hole { next, retired_below } if from.seq < retired_below => {
-                hole(&next, from.seq, bound.min(retired_below), GapReason::Retired)
+                let gap = Gap {
+                    from: from.seq,
+                    to: next.first_seq.min(bound).min(retired_below),
+                    reason: GapReason::Retired,
+                };
+                gaps_in_front(&next, vec![gap])
             }
-            Self::Hole { next, .. } => hole(&next, from.seq, bound, hole_reason(ctx, &next, from.seq)?),
+            Self::Hole { next, .. } => hole(&next, from.seq, bound, first_header(ctx, &next)?.as_ref()),
             Self::In(segment) => return read_segment(ctx, segment, from, bound, limits, buffers),
         };
         Ok(Found::Chunk(chunk))
@@ -185,31 +190,36 @@ impl Found {
     }
 }
 
-/// The chunk that says that nothing is in front of `next`.
-fn hole(next: &SegmentInfo, from: Seq, bound: Seq, reason: GapReason) -> Chunk {
+/// The chunk that says that nothing is in front of `next`: whether the writer skipped it or somebody lost it, its first batch says.
+fn hole(next: &SegmentInfo, from: Seq, bound: Seq, first: Option<&BatchHeader>) -> Chunk {
     let to = next.first_seq.min(bound);
+    let lost = || vec![Gap { from, to, reason: GapReason::Lost }];
+    gaps_in_front(next, first.map_or_else(lost, |header| gaps_before(header, from, to)))
+}
+
+fn gaps_in_front(next: &SegmentInfo, gaps: Vec<Gap>) -> Chunk {
+    let to = gaps.last().map_or(next.first_seq, |gap| gap.to);
     let hint = Position { segment: next.id, offset: SEGMENT_HEADER_BYTES as u64 };
     Chunk {
-        items: vec![Item::Gap(Gap { from, to, reason })],
+        items: gaps.into_iter().map(Item::Gap).collect(),
         next: to,
         next_hint: (to == next.first_seq).then_some(hint),
     }
 }
 
-/// Whether the writer skipped the seqs in front of a segment, or somebody lost them: its first batch says it.
-fn hole_reason(ctx: &StoreContext, next: &SegmentInfo, from: Seq) -> Result<GapReason, ReadError> {
+/// The header of a segment's first batch, if it can be read.
+fn first_header(ctx: &StoreContext, next: &SegmentInfo) -> Result<Option<BatchHeader>, ReadError> {
     let path = segment_path(&ctx.dir, next.id);
     let fail = |source| ReadError::Disk { segment: next.id, source };
     let held = match ctx.files.open(&*ctx.disk, &path, OpenMode::Read) {
         Ok(held) => held,
-        Err(error) if error.class() == ErrorClass::NotFound => return Ok(GapReason::Lost),
+        Err(error) if error.class() == ErrorClass::NotFound => return Ok(None),
         Err(error) => return Err(fail(error)),
     };
     let mut bytes = [0; wal_format::BATCH_HEADER_BYTES];
     let got = held.file().read_at(&mut bytes, SEGMENT_HEADER_BYTES as u64).map_err(fail)?;
     ctx.files.check_in(&path, held);
-    let header = header_at(&ctx.identity, bytes.get(..got).unwrap_or_default());
-    Ok(header.map_or(GapReason::Lost, |header| gap_before(&header, from)))
+    Ok(header_at(&ctx.identity, bytes.get(..got).unwrap_or_default()))
 }
 
 /// The batch header at the front of `bytes`, as it is or with one flipped bit mended.
@@ -217,10 +227,16 @@ pub(crate) fn header_at(identity: &StreamIdentity, bytes: &[u8]) -> Option<Batch
     BatchHeader::decode(bytes, identity).ok().or_else(|| BatchHeader::repair(bytes, identity))
 }
 
-/// Why seqs from `from` up to this batch are not there.
-pub(crate) fn gap_before(header: &BatchHeader, from: Seq) -> GapReason {
-    let skipped = header.flags.contains(BatchFlags::SKIPPED) && header.prev_seq < from.get();
-    if skipped { GapReason::NotDurable } else { GapReason::Lost }
+/// Why seqs from `from` up to `to`, at most this batch's first, are not there: what its writer skipped was never to be stored, what lies
+/// in front of that is lost.
+pub(crate) fn gaps_before(header: &BatchHeader, from: Seq, to: Seq) -> Vec<Gap> {
+    let is_skipped = header.flags.contains(BatchFlags::SKIPPED);
+    let skipped = if is_skipped { Seq::new(header.prev_seq.saturating_add(1)).clamp(from, to) } else { to };
+    let gaps = [
+        Gap { from, to: skipped, reason: GapReason::Lost },
+        Gap { from: skipped, to, reason: GapReason::NotDurable },
+    ];
+    gaps.into_iter().filter(|gap| gap.from < gap.to).collect()
 }
 
 fn read_segment(

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use offsets::{OpenTime, Save, sites};
-use wal_format::{Instant, Now};
+use offsets::{DurableEnd, OpenTime, Save, sites};
+use wal_format::{Instant, Now, StreamId};
 
 use crate::clock::locked;
 use crate::{CloseError, CloseReport};
@@ -74,12 +74,21 @@ impl Core {
     fn write_clean_stop(&self, now: Instant) -> Result<(), offsets::SaveError> {
         // A stream that left seqs out and stored nothing behind them yet is not named: the next run must leave them out again, since
         // readers of an earlier one may have seen records there.
-        let end_of = |stream: &Arc<StreamState>| {
-            let end = durable_end_of(&stream.log).filter(|end| end.end == stream.ends().appended)?;
-            Some((stream.id, end))
-        };
-        let ends: Vec<_> = self.all_streams().iter().filter_map(end_of).collect();
+        let streams = self.all_streams();
+        let end_of = |stream: &Arc<StreamState>| Some((stream.id, durable_end_of(&stream.log)?));
+        let is_in_order = |stream: &&Arc<StreamState>| stream.log.durable_end().end == stream.ends().appended;
+        let ends: Vec<_> = streams.iter().filter(is_in_order).filter_map(end_of).collect();
         let mut ledger = locked(&self.ledger);
+        // What is stored of the others is proven all the same: damage to it must not pass for a torn end.
+        let is_news = |(id, end): &(StreamId, DurableEnd)| {
+            ledger.offsets.durable_end(*id).is_none_or(|known| known.end < end.end)
+        };
+        let others = streams.iter().filter(|stream| !is_in_order(stream)).filter_map(end_of);
+        let others: Vec<_> = others.filter(is_news).collect();
+        if !others.is_empty() {
+            let save = Save { durable_ends: &others, ..Save::default() };
+            self.saving(now, || ledger.offsets.save(&save, sites::SAVE))?;
+        }
         if ledger.offsets.open_time() > OpenTime::default() {
             // A run that was shorter than the time between two marks has aged its streams too.
             let save = Save { open_time: Some(self.ages.open_time(now)), ..Save::default() };

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use wal_format::{ConsumerId, Instant, Seq, StreamId, StreamIdentity};
-use wal_store::{Chunk, Ends, Log};
+use wal_store::{Chunk, Ends, Item, Log};
 
 use crate::clock::locked;
 use crate::losses::Losses;
-use crate::{ConsumerStats, Gap, Loss, StreamSettings, StreamStats};
+use crate::{ConsumerStats, Gap, GapReason, Loss, StreamSettings, StreamStats};
 
 use super::dropped::Dropped;
 
@@ -72,6 +72,22 @@ impl StreamState {
     /// Whether all of a gap is remembered already.
     pub(crate) fn knows_loss(&self, gap: &Gap) -> bool {
         locked(&self.losses).know(gap)
+    }
+
+    /// What is remembered as lost is told so, also where the file that showed why is mended by now, or gone: where nothing stands
+    /// behind `at`, nothing else tells.
+    pub(crate) fn name_losses(&self, chunk: &mut Chunk, at: Seq, bound: Seq) {
+        if chunk.next <= at {
+            let lost = locked(&self.losses).lost_at(at);
+            if let Some(to) = lost.map(|gap| gap.to.min(bound)).filter(|to| *to > at) {
+                chunk.items = vec![Item::Gap(Gap { from: at, to, reason: GapReason::Lost })];
+                (chunk.next, chunk.next_hint) = (to, None);
+            }
+        } else if chunk.gaps().any(|gap| gap.reason == GapReason::NotDurable) {
+            let losses = locked(&self.losses);
+            let items = std::mem::take(&mut chunk.items);
+            chunk.items = items.into_iter().flat_map(|item| losses.named(item)).collect();
+        }
     }
 
     /// The catalog remembers these now.

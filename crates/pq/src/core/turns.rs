@@ -169,6 +169,7 @@ impl Turn {
                 let mut chunk = self.stream.log.read(from, bound, ReadLimits { bytes_max }, buffers)?;
                 // Dropped between the look at the floor and the read.
                 self.stream.dropped.name_gaps(&mut chunk);
+                self.stream.name_losses(&mut chunk, self.at, bound);
                 chunk
             }
         };

@@ -109,7 +109,8 @@ impl Walk<'_> {
             match further.min_by_key(|run| run.first) {
                 Some(run) if run.is_sound() || run.first > self.q => {
                     self.row(Row::R4, piece);
-                    self.gap(run.first);
+                    self.gap(run.missing_end());
+                    self.q = self.q.max(run.first);
                     at = run.start;
                 }
                 Some(run) => {
@@ -170,6 +171,14 @@ impl Walk<'_> {
             if self.is_in_tail_behind(piece, next) {
                 return at;
             }
+            if bad.is_none()
+                && let Some(run) = self.damaged_behind_a_hole(runs, at, next)
+            {
+                self.row(Row::R3, piece);
+                self.gap(run.missing_end());
+                self.q = self.q.max(run.first);
+                continue;
+            }
             match (bad, next) {
                 // R3: it was durable, or one flipped bit explains it: damaged, not torn.
                 (Some(run), _) if durable || run.is_one_flip() => {
@@ -179,7 +188,8 @@ impl Walk<'_> {
                 }
                 (_, Some(run)) if durable => {
                     self.row(Row::R3, piece);
-                    self.gap(run.first.min(self.proven));
+                    self.gap(run.missing_end().min(self.proven));
+                    self.q = self.q.max(run.first.min(self.proven));
                     at = run.start;
                 }
                 (_, None) if durable && (piece.link.role == Role::Linked || self.q > entry) => {
@@ -199,6 +209,18 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+
+    /// A damaged batch that was durable and stands behind missing seqs, in front of all that is whole: what is left of it is kept.
+    fn damaged_behind_a_hole<'r>(
+        &self,
+        runs: &'r [RunFact],
+        at: u64,
+        next: Option<&RunFact>,
+    ) -> Option<&'r RunFact> {
+        let damaged = runs.iter().filter(|run| run.start >= at && !run.is_whole() && run.first > self.q);
+        let first = damaged.filter(|run| run.first < self.proven).min_by_key(|run| run.first)?;
+        next.is_none_or(|next| first.first < next.first).then_some(first)
     }
 
     /// Whether a newer file without a header goes on at q, at least as early as `next` does.
@@ -260,7 +282,8 @@ impl Walk<'_> {
 fn end_before(known: Known, next: &Piece, q: Seq) -> Seq {
     let first = first_seq(known, next).unwrap_or(q);
     match next.link.found.first_batch {
-        Some(batch) if batch.flags.contains(BatchFlags::SKIPPED) && batch.first_seq == first => {
+        // Behind `first`: a repair left out what was lost in front of it, and its header still says where it began.
+        Some(batch) if batch.flags.contains(BatchFlags::SKIPPED) && batch.first_seq >= first => {
             Seq::new(batch.prev_seq.saturating_add(1)).min(first)
         }
         _ => first,

@@ -18,7 +18,7 @@ use wal_format::{
 use super::buffers::{Block, ReadBuffers};
 use super::chunk::Span;
 use super::{
-    Chunk, Gap, GapReason, Item, Part, Position, ReadError, ReadLimits, Run, find_next, gap_before,
+    Chunk, Gap, GapReason, Item, Part, Position, ReadError, ReadLimits, Run, find_next, gaps_before,
     header_at, mend,
 };
 use crate::segments::{SegmentInfo, SegmentState};
@@ -190,7 +190,7 @@ impl<'a> Reading<'a> {
         if header.end_seq() > self.seq {
             if header.first_seq > self.seq {
                 let to = header.first_seq.min(self.end);
-                pending.push(Pending::Gap(Gap { from: self.seq, to, reason: gap_before(&header, self.seq) }));
+                pending.extend(gaps_before(&header, self.seq, to).into_iter().map(Pending::Gap));
                 self.seq = to;
             }
             if self.seq >= self.end {
@@ -265,7 +265,9 @@ impl<'a> Reading<'a> {
 
     fn take_parts(&mut self, batch: &BatchHeader, parts: Vec<Part>) {
         if batch.first_seq > self.seq {
-            self.lose(batch.first_seq.min(self.end), gap_before(batch, self.seq));
+            for gap in gaps_before(batch, self.seq, batch.first_seq.min(self.end)) {
+                self.lose(gap.to, gap.reason);
+            }
         }
         for part in parts {
             match part {

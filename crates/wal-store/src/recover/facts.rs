@@ -101,6 +101,11 @@ impl RunFact {
         self.is_sound() || self.is_one_flip()
     }
 
+    /// Where what may be missing in front of it ends: what its first batch says was skipped is not missing.
+    pub(crate) fn missing_end(&self) -> Seq {
+        if self.skipped { Seq::new(self.prev_seq.saturating_add(1)).min(self.first) } else { self.first }
+    }
+
     /// Whether `seq` is in it, or is one that its first batch says was skipped.
     pub(crate) fn continues(&self, seq: Seq) -> bool {
         let skips_from = self.skipped && self.prev_seq < seq.get();

@@ -10,7 +10,8 @@ use std::io::IoSlice;
 
 use disk::{DiskError, File};
 use wal_format::{
-    BATCH_HEADER_BYTES, BatchHeader, PADDING_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, Seq, StreamIdentity,
+    BATCH_HEADER_BYTES, BatchFlags, BatchHeader, PADDING_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, Seq,
+    StreamIdentity,
 };
 
 use super::parts::parts;
@@ -57,6 +58,8 @@ pub(super) struct Copier<'a> {
     /// Bytes to be written at `flushed`.
     out: Vec<u8>,
     flushed: u64,
+    /// The last seq in front of what a batch skipped of which nothing is left: the next one says it.
+    skipped_from: Option<u64>,
     copied: Copied,
 }
 
@@ -72,6 +75,7 @@ impl<'a> Copier<'a> {
             base: 0,
             out: Vec::new(),
             flushed: 0,
+            skipped_from: None,
             copied,
         }
     }
@@ -128,7 +132,11 @@ impl<'a> Copier<'a> {
         if piece.is_sound {
             self.put(at, &header, &frames)?;
         } else {
-            for part in parts(self.identity, &header, &frames) {
+            let left = parts(self.identity, &header, &frames);
+            if left.is_empty() && header.flags.contains(BatchFlags::SKIPPED) {
+                self.skipped_from.get_or_insert(header.prev_seq);
+            }
+            for part in left {
                 self.put(at, &part.header, &part.frames)?;
             }
         }
@@ -136,10 +144,14 @@ impl<'a> Copier<'a> {
     }
 
     fn put(&mut self, from: u64, header: &BatchHeader, frames: &[u8]) -> Result<(), DiskError> {
+        let mut header = *header;
+        if let Some(prev_seq) = self.skipped_from.take() {
+            header = BatchHeader { flags: BatchFlags::SKIPPED, prev_seq, ..header };
+        }
         let at = self.copied.end;
         let end = header.end_offset(at);
         self.copied.in_place &= at == from;
-        self.copied.first = self.copied.first.or(Some(*header));
+        self.copied.first = self.copied.first.or(Some(header));
         self.copied.records_count += u64::from(header.count);
         self.copied.end = end;
         if self.to.is_none() {

@@ -4,6 +4,7 @@
 
 mod aging;
 mod crash;
+mod damage;
 mod faults;
 mod given_up;
 mod limited_model;
