@@ -8,9 +8,9 @@
 //! matter; nothing is random. What is not within the rules is named with its harm, which is all that is needed to see it again.
 
 mod command;
-mod harm;
+pub(crate) mod harm;
 mod look;
-mod map;
+pub(crate) mod map;
 mod rules;
 mod specimen;
 #[cfg(test)]

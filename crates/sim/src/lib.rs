@@ -44,10 +44,12 @@ pub use flip::flip;
 pub use fuzz::{fuzz_directory, fuzz_journals, fuzz_operations, fuzz_segment};
 pub use model::{Reference, Size, StreamModel, Tried, run as run_model};
 pub use operation::{
-    Crash, How, Interrupt, Limit, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose,
+    Crash, Damage, How, Hurt, Interrupt, Limit, Load, Operation, ReaderIndex, Repair, StreamIndex, Then,
+    TurnEnd, Whose,
 };
 pub use oracle::{
-    Book, ConsumerView, Cursor, Fate, Oracle, Origin, Payload, Presence, Stopped, StreamView, Told, View,
+    Book, ConsumerView, Cost, Cursor, Fate, Oracle, Origin, Payload, Presence, Stopped, StreamView, Told,
+    View,
 };
 pub use random::{Bytes, Draw, Random, mix};
 pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, run_watched, setup_of};

@@ -2,6 +2,10 @@
 //!
 //! Invariant: every operation may follow every other; what makes no sense now (a read of a stream that is not there) does nothing.
 
+mod repair;
+
+pub use repair::{Damage, Hurt, Repair, Then};
+
 use sim_disk::{Fault, Moment, On, Survival, errno};
 
 use disk::Op;
@@ -140,6 +144,8 @@ pub enum Operation {
     Heal,
     /// A stop in order, and a start.
     Close,
+    /// A stop in order, damage, a repair, and a start.
+    Repair(Repair),
     /// The end comes now.
     Crash(Crash),
     /// The end comes in the middle of a call.
@@ -173,7 +179,8 @@ impl Operation {
             77..=82 => Self::draw_admin(from),
             83..=87 => Self::draw_fault(from),
             88 => Self::Close,
-            89..=93 => Self::Crash(Crash::draw(from)),
+            89 => Self::Repair(Repair::draw(from)),
+            90..=93 => Self::Crash(Crash::draw(from)),
             _ => {
                 let call = from.between(1, CALLS_NEAR);
                 Self::CrashAt { call, moment: moment(from), crash: Crash::draw(from) }

@@ -15,7 +15,7 @@ mod cursor;
 mod record;
 mod recovered;
 
-pub use book::{Book, Origin};
+pub use book::{Book, Cost, Origin};
 pub use cursor::{Cursor, Presence};
 pub use record::{Fate, Payload, Told};
 pub use recovered::{ConsumerView, Stopped, StreamView, View};
@@ -101,6 +101,30 @@ impl Oracle {
     /// A deletion failed, and the stream is still there; a crash may yet show it deleted.
     pub fn maybe_deleted(&mut self, stream: usize) {
         self.attempt(stream);
+    }
+
+    /// A report names these seqs as newly found lost.
+    ///
+    /// # Errors
+    /// They are not lost, or were told before.
+    pub fn told_lost(&mut self, stream: &str, seqs: std::ops::Range<u64>) -> Checked {
+        let shelf = self.shelves.iter_mut().find(|shelf| shelf.name == stream);
+        match shelf.and_then(|shelf| shelf.book.as_mut()) {
+            Some(book) => book.told_lost(seqs),
+            None => Err(Violation::new(Kind::FalseAlarm, format!("{seqs:?} of {stream:?} are told lost"))),
+        }
+    }
+
+    /// Whether a stream lost something for good.
+    #[must_use]
+    pub fn has_lost(&self, stream: &str) -> bool {
+        let shelf = self.shelves.iter().find(|shelf| shelf.name == stream);
+        shelf.and_then(|shelf| shelf.book.as_ref()).is_some_and(Book::has_lost)
+    }
+
+    /// A repair went through everything: all that is lost is remembered from here on.
+    pub fn mended(&mut self) {
+        self.shelves.iter_mut().filter_map(|shelf| shelf.book.as_mut()).for_each(Book::mended);
     }
 
     /// Cursors are about to be saved: floors may rise from here on.

@@ -11,10 +11,12 @@
 
 mod admin;
 mod branch;
+mod damage;
 mod execute;
 mod heard;
 mod power;
 mod readers;
+mod repair;
 mod settle;
 mod view;
 mod writers;
@@ -132,6 +134,7 @@ pub struct World {
     planned: Option<(Fault, u64)>,
     /// Errors clients were told.
     told: RefCell<Vec<Heard>>,
+    mending: damage::Mending,
 }
 
 impl std::fmt::Debug for World {
@@ -199,6 +202,7 @@ impl World {
             trace: 0,
             planned: None,
             told: RefCell::default(),
+            mending: damage::Mending::default(),
         }
     }
 

@@ -40,14 +40,21 @@ pub(crate) struct SegmentMap {
     /// The part of each byte.
     parts: Vec<Part>,
     pub(crate) frames: Vec<FrameAt>,
+    /// Batches that hold a tag.
+    metas: Vec<usize>,
     /// Where each batch's header starts.
     pub(crate) batches: Vec<u64>,
 }
 
 impl SegmentMap {
-    /// Takes a sound file apart.
-    pub(crate) fn of(identity: &StreamIdentity, path: PathBuf, bytes: &[u8], end_offset: u64) -> Self {
-        let header = SegmentHeader::decode(bytes).expect("a sound file");
+    /// Takes a sound file apart; `None`: it is none.
+    pub(crate) fn read(
+        identity: &StreamIdentity,
+        path: PathBuf,
+        bytes: &[u8],
+        end_offset: u64,
+    ) -> Option<Self> {
+        let header = SegmentHeader::decode(bytes).ok()?;
         let first_seq = header.first_seq.get();
         let mut map = Self {
             path,
@@ -56,13 +63,14 @@ impl SegmentMap {
             end_seq: first_seq,
             parts: vec![Part::Dead; bytes.len()],
             frames: Vec::new(),
+            metas: Vec::new(),
             batches: Vec::new(),
         };
         map.mark(0, SEGMENT_HEADER_BYTES as u64, Part::SegmentHeader);
         let mut at = SEGMENT_HEADER_BYTES as u64;
         while at < end_offset {
-            let rest = &bytes[usize::try_from(at).expect("a small file")..];
-            let batch = read_batch(identity, rest).expect("a sound batch");
+            let rest = bytes.get(usize::try_from(at).ok()?..)?;
+            let batch = read_batch(identity, rest).ok()?;
             let index = map.batches.len();
             map.batches.push(at);
             map.mark(at, at + BATCH_HEADER_BYTES as u64, Part::BatchHeader(index));
@@ -77,12 +85,14 @@ impl SegmentMap {
                     map.mark(head, end, Part::Payload(seq.get()));
                     map.frames.push(FrameAt { seq: seq.get(), start, end, batch: index });
                     map.end_seq = seq.get() + 1;
+                } else {
+                    map.metas.push(index);
                 }
                 start = end;
             }
             at = batch.header().end_offset(at);
         }
-        map
+        Some(map)
     }
 
     fn mark(&mut self, from: u64, to: u64, part: Part) {
@@ -97,12 +107,22 @@ impl SegmentMap {
 
     /// The records a destroyed range `[from, to)` may cost: those it overlaps, and those of batches whose header it overlaps.
     pub(crate) fn costs(&self, from: u64, to: u64) -> Vec<u64> {
-        let hits = |start: u64, end: u64| start < to && from < end;
-        let header_hit = |batch: usize| {
-            let start = self.batches[batch];
-            hits(start, start + BATCH_HEADER_BYTES as u64)
-        };
-        let hit = self.frames.iter().filter(|f| hits(f.start, f.end) || header_hit(f.batch));
+        let hit = self.frames.iter().filter(|f| self.hits((f.start, f.end), f.batch, (from, to)));
         hit.map(|frame| frame.seq).collect()
+    }
+
+    /// Whether a destroyed range may cost a tag: what is left of a damaged batch may be without its tags.
+    pub(crate) fn costs_tags(&self, from: u64, to: u64) -> bool {
+        let batch_end = |batch: usize| self.batches.get(batch + 1).copied().unwrap_or(u64::MAX);
+        let is_hit = |batch: usize| {
+            self.batches.get(batch).is_some_and(|start| *start < to && from < batch_end(batch))
+        };
+        self.metas.iter().any(|batch| is_hit(*batch))
+    }
+
+    /// Whether a frame, or its batch's header, lies in `[from, to)`, in part or whole.
+    fn hits(&self, (start, end): (u64, u64), batch: usize, (from, to): (u64, u64)) -> bool {
+        let header = self.batches.get(batch).map_or(0, |start| *start);
+        (start < to && from < end) || (header < to && from < header + BATCH_HEADER_BYTES as u64)
     }
 }

@@ -202,7 +202,8 @@ impl Builder {
         };
         let map = |info: &wal_store::SegmentInfo| {
             let path = segment_path(&dir, info.id);
-            SegmentMap::of(&identity, path.clone(), &disk.read(&path), info.end_offset)
+            SegmentMap::read(&identity, path.clone(), &disk.read(&path), info.end_offset)
+                .expect("a sound file")
         };
         let segments: Vec<SegmentMap> = kept.iter().map(map).collect();
         let names = CONSUMERS.into_iter();

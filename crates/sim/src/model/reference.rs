@@ -176,7 +176,7 @@ impl ReferenceStateMachine for Reference {
             }
             Operation::Limit(_) => (state.is_calm, state.is_limited) = (false, true),
             Operation::Heal => state.is_limited = false,
-            Operation::Close => state.closed(),
+            Operation::Close | Operation::Repair(_) => state.closed(),
             Operation::Crash(_) => state.ended(),
             _ => {}
         }

@@ -2,6 +2,9 @@
 
 mod after;
 mod consumers;
+mod damage;
+
+pub use damage::Cost;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +33,8 @@ struct Tagged {
     value: Vec<u8>,
     first: u64,
     end: u64,
+    /// Damage may have cost it.
+    is_doubtful: bool,
 }
 
 /// See the module.
@@ -48,6 +53,7 @@ pub struct Book {
     /// The floor is not above this.
     floor_max: u64,
     tags: Vec<Tagged>,
+    losses: damage::Losses,
 }
 
 fn index(seq: u64) -> usize {
@@ -66,6 +72,7 @@ impl Book {
             cursors: BTreeMap::new(),
             floor_max: 1,
             tags: Vec::new(),
+            losses: damage::Losses::default(),
         }
     }
 
@@ -143,7 +150,7 @@ impl Book {
         self.records.extend(payloads.iter().map(record));
         if let Some((producer, value)) = tag {
             let (producer, value) = (producer.to_vec(), value.to_vec());
-            self.tags.push(Tagged { producer, value, first, end });
+            self.tags.push(Tagged { producer, value, first, end, is_doubtful: false });
         }
         Ok(())
     }
@@ -183,7 +190,7 @@ impl Book {
             format!("seq {seq} shows other bytes than were written last under it")
         })?;
         match record.fate {
-            Fate::Never | Fate::Gone => {
+            Fate::Never | Fate::Gone | Fate::Lost => {
                 self.fail(Kind::Resurrected, format!("seq {seq} was {:?}, and is shown", record.fate))?;
             }
             Fate::Pending | Fate::Written if level == ReadLevel::Durable => {
@@ -213,13 +220,18 @@ impl Book {
         for seq in from..to {
             let fate = self.fate(seq);
             let justified = match gap.reason {
-                GapReason::NotDurable => !matches!(fate, Some(Fate::Durable | Fate::Pending | Fate::Written)),
+                GapReason::NotDurable => {
+                    !matches!(fate, Some(Fate::Durable | Fate::Pending | Fate::Written | Fate::Lost))
+                }
+                GapReason::Lost => self.may_be_lost(seq),
                 GapReason::Retired => seq < self.floor_max,
                 _ => false,
             };
             let kind = if fate == Some(Fate::Durable) { Kind::Lost } else { Kind::FalseAlarm };
             self.ensure(justified, kind, || format!("{gap:?} for {name}, but seq {seq} is {fate:?}"))?;
-            if let Some(Some(record)) = self.records.get_mut(index(seq)) {
+            if let Some(Some(record)) = self.records.get_mut(index(seq))
+                && record.fate != Fate::Lost
+            {
                 record.fate = Fate::Gone;
             }
         }

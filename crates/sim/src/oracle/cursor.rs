@@ -26,11 +26,13 @@ pub struct Cursor {
     pub(super) next: u64,
     /// Where a seek that failed, or never returned, may have put it.
     pub(super) maybe: Vec<u64>,
+    /// Where it was saved before it was saved where it is.
+    pub(super) before: u64,
 }
 
 impl Cursor {
     pub(super) fn at(seq: u64, presence: Presence) -> Self {
-        Self { presence, saved: seq, acked: seq, next: seq, maybe: Vec::new() }
+        Self { presence, saved: seq, acked: seq, next: seq, maybe: Vec::new(), before: seq }
     }
 
     /// The next seq it must be given.
@@ -51,6 +53,12 @@ impl Cursor {
         self.saved
     }
 
+    /// It stands here, durably.
+    pub(super) fn stands(&mut self, at: u64) {
+        let before = if at == self.saved { self.before } else { self.saved };
+        *self = Self { before, ..Self::at(at, Presence::Present) };
+    }
+
     /// Where it stands after a stop.
     pub(super) fn reopened(&mut self, name: &str, at: u64) -> Checked {
         let within = (self.saved..=self.acked.max(self.saved)).contains(&at) || self.maybe.contains(&at);
@@ -61,7 +69,7 @@ impl Cursor {
                 self.saved, self.acked, self.maybe
             )
         })?;
-        *self = Self::at(at, Presence::Present);
+        self.stands(at);
         Ok(())
     }
 }

@@ -50,6 +50,8 @@ pub enum Fate {
     Never,
     /// A gap was shown in its place: it must never be shown.
     Gone,
+    /// Damage cost it: a gap is shown in its place, and never the record.
+    Lost,
 }
 
 /// A record at its seq.

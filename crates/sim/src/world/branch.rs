@@ -4,8 +4,9 @@
 use pq::Now;
 use sim_disk::{Fault, Moment, On, SimDisk};
 
+use super::damage::Mending;
 use super::{Health, World};
-use crate::operation::{How, Operation};
+use crate::operation::{How, Operation, Then};
 use crate::oracle::{Oracle, Stopped, View};
 use crate::random::mix;
 use crate::setup::Setup;
@@ -21,6 +22,7 @@ pub struct Remains {
     payloads_count: u64,
     is_limited: bool,
     health: Health,
+    mending: Mending,
 }
 
 impl World {
@@ -46,6 +48,7 @@ impl World {
             self.pass(std::time::Duration::from_micros(20));
             match operation {
                 Operation::Close => self.close_only().map(drop)?,
+                Operation::Repair(repair) => self.repair_until_dead(repair)?,
                 // The planned stop stays: only the disk is healed.
                 Operation::Heal => self.heal_limits(),
                 operation => self.execute(operation)?,
@@ -70,6 +73,7 @@ impl World {
             payloads_count: self.payloads_count,
             is_limited: self.is_limited,
             health: self.health,
+            mending: self.mending.clone(),
         };
         (remains, self.disk)
     }
@@ -98,6 +102,7 @@ impl Remains {
         world.payloads_count = self.payloads_count;
         world.is_limited = self.is_limited;
         world.health = if self.is_limited { Health::Troubled } else { Health::Sound };
+        world.mending = self.mending.clone();
         world.ignore_sites();
         match world.recover(stopped) {
             Ok(view) => Ok((world, view)),
@@ -113,7 +118,10 @@ impl Remains {
     pub fn recover_until(&self, disk: &SimDisk, call: u64, moment: Moment) -> bool {
         let world = World::unopened(self.setup.clone());
         disk.plan(Fault::halt(On::Any, call, moment));
-        if let Ok(core) = world.open(disk, mix(self.life + 1)) {
+        let is_repair_due = self.mending.then == Some(Then::Resume);
+        if (!is_repair_due || world.apply_repair(disk).is_ok())
+            && let Ok(core) = world.open(disk, mix(self.life + 1))
+        {
             core.abandon();
         }
         disk.is_halted()

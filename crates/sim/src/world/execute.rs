@@ -65,6 +65,7 @@ impl World {
                 Ok(())
             }
             Operation::Close => self.close(),
+            Operation::Repair(repair) => self.repair(repair),
             Operation::Crash(crash) => self.end(crash.clone()),
             Operation::CrashAt { call, moment, crash } => {
                 if self.crash.is_none() {

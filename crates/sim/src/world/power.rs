@@ -5,14 +5,11 @@
 //!                                     └─> a copy: recover in one go ─────────────────────────────> ───┘
 //! ```
 
-use std::sync::Arc;
-
-use disk::Disk;
 use pq::core::{Core, Seed};
 use pq::{Instant, OpenError};
 use sim_disk::{Fault, On, SimDisk, Snapshot, Survival};
 
-use super::view::{Seen, check_report, look};
+use super::view::{Seen, look};
 use super::{Health, World, stream_name};
 use crate::operation::{Crash, How, Interrupt};
 use crate::oracle::{Stopped, View};
@@ -44,12 +41,13 @@ impl World {
     }
 
     pub(super) fn open(&self, disk: &SimDisk, life: u64) -> Result<Core, OpenError> {
-        let wrapped: Arc<dyn Disk> = match &self.setup.wrap {
-            Some(wrap) => wrap(disk.clone()),
-            None => Arc::new(disk.clone()),
-        };
         let now = pq::Now { instant: Instant::ZERO, ..self.now };
-        Core::open(wrapped, self.setup.options.clone(), Seed::Fixed(mix(self.setup.seed ^ mix(life))), now)
+        Core::open(
+            self.wrapped(disk),
+            self.setup.options.clone(),
+            Seed::Fixed(mix(self.setup.seed ^ mix(life))),
+            now,
+        )
     }
 
     /// The process is gone, with all its handles, and wrote nothing more.
@@ -73,7 +71,7 @@ impl World {
         self.drop_handles();
     }
 
-    fn stop(&mut self, how: &How) -> Stopped {
+    pub(super) fn stop(&mut self, how: &How) -> Stopped {
         match how {
             How::Kill => {
                 self.counts.kills += 1;
@@ -136,6 +134,7 @@ impl World {
 
     /// Opens what is left, and checks it; `None`: it took a healing, so that nothing can be said of other tries.
     pub(super) fn recover(&mut self, stopped: Stopped) -> Checked<Option<View>> {
+        self.repair_due()?;
         self.life += 1;
         self.now.instant = Instant::ZERO;
         let mut was_healed = false;
@@ -168,7 +167,8 @@ impl World {
         }
         let Seen { view, handles, .. } = seen;
         if self.health == Health::Sound {
-            check_report(core.report())?;
+            self.check_report(core.report())?;
+            self.check_originals()?;
         }
         ensure(stopped != Stopped::Clean || was_healed || core.report().clean, Kind::Lost, || {
             "a stop in order was forgotten".to_owned()

@@ -15,7 +15,7 @@ impl Book {
         self.ensure(end <= self.end(), Kind::Resurrected, || {
             format!("recovered up to {end}, accepted up to {}", self.end())
         })?;
-        self.ensure(view.losses.is_empty(), Kind::Lost, || format!("reported lost: {:?}", view.losses))?;
+        self.check_losses(view)?;
         self.ensure(view.first <= self.first_max(), Kind::Lost, || {
             format!("the oldest record kept is {}, the floor at most {}", view.first, self.first_max())
         })?;
@@ -70,7 +70,7 @@ impl Book {
                     Some(Fate::Never | Fate::Gone) => {}
                     fate => {
                         possible.push(Some(tag.value.as_slice()));
-                        is_certain = fate == Some(Fate::Durable);
+                        is_certain = fate == Some(Fate::Durable) && !tag.is_doubtful;
                     }
                 }
                 if is_certain {

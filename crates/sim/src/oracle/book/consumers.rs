@@ -67,7 +67,7 @@ impl Book {
     /// A seek answered: it stands here, durably.
     pub fn sought(&mut self, name: &str, at: u64) {
         if let Some(cursor) = self.cursors.get_mut(name) {
-            *cursor = Cursor::at(at, Presence::Present);
+            cursor.stands(at);
         }
     }
 
@@ -88,7 +88,9 @@ impl Book {
         let what = || format!("{name} is saved at {at}, acknowledged up to {acked}");
         ensure(at <= acked, Kind::Ahead, what)?;
         ensure(!whole || at == acked, Kind::Lost, what)?;
-        cursor.saved = at;
+        if at != cursor.saved {
+            cursor.before = std::mem::replace(&mut cursor.saved, at);
+        }
         Ok(())
     }
 
