@@ -82,7 +82,8 @@ impl Book {
         let mut lost = lost.clone();
         lost.extend((self.floor_max..first).filter(|seq| is_kept(*seq) || self.losses.contains(*seq)));
         let first = first.min(self.floor_max);
-        for seq in lost.iter().filter(|seq| is_kept(**seq)) {
+        let is_news = |seq: &&u64| **seq >= first && is_kept(**seq) && !self.losses.may_be(**seq);
+        for seq in lost.iter().filter(is_news) {
             self.ensure(cost.seqs.contains(seq), Kind::Lost, || {
                 format!("seq {seq} is lost, and the damage may cost {:?}", cost.seqs)
             })?;
