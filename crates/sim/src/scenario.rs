@@ -3,7 +3,9 @@
 use disk::{Op, SyncSite};
 use sim_disk::{Fault, On, errno};
 
-use crate::operation::{Crash, Limit, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose};
+use crate::operation::{
+    Crash, Damage, Hurt, Limit, Load, Operation, ReaderIndex, Repair, StreamIndex, Then, TurnEnd, Whose,
+};
 use crate::setup::{Setup, kinds_of_streams};
 
 /// What is there before anything is done.
@@ -84,6 +86,7 @@ pub fn scenarios() -> Vec<Scenario> {
     all.extend(reads());
     all.extend(failures());
     all.extend(refusals());
+    all.extend(repairs());
     all
 }
 
@@ -295,5 +298,19 @@ fn refusals() -> Vec<Scenario> {
                 Operation::Tick,
             ],
         ),
+    ]
+}
+
+/// A record in the middle of a rotated segment is hit; what follows the stop of its repair is the one or the other.
+fn repairs() -> Vec<Scenario> {
+    let hurt = Damage::Segment(A, 0, Hurt::Payload(1));
+    let stored = || {
+        let twice = [append(A, 3, 200), Operation::CommitDurable(A), Operation::Rotate(A)];
+        [twice.to_vec(), twice.to_vec()].concat()
+    };
+    let repair = |then| vec![Operation::Repair(Repair { damages: vec![hurt], interrupts: Vec::new(), then })];
+    vec![
+        of("a repair, and the queue is opened", stored(), repair(Then::Open)),
+        of("a repair, begun again", stored(), repair(Then::Resume)),
     ]
 }
