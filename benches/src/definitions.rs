@@ -51,8 +51,8 @@ fn in_new_folder(place: &Path, name: &str, load: &Load, run: Contender) -> Resul
 /// Holds the reference loop itself against `fio`; returns what was missed.
 pub(crate) fn reference_beside_fio(place: &Path) -> Result<Vec<String>> {
     let mut missed = Vec::new();
-    // Many short rounds: the device drifts more between two runs than the loops differ.
-    for (bytes, writes, rounds, name) in [(4 << 10, 100, 60, "4 KiB"), (1 << 20, 40, 25, "1 MiB")] {
+    // Long rounds, since `fio` is a tenth slower in its first hundred writes; many, since the device drifts between two of them.
+    for (bytes, writes, rounds, name) in [(4 << 10, 1000, 15, "4 KiB"), (1 << 20, 200, 9, "1 MiB")] {
         match floor::beside_fio(place, &FioLoad { bytes, writes, rounds })? {
             None => println!("reference beside fio, {name}: SKIPPED, no fio here"),
             Some(ratio) => {
