@@ -143,6 +143,8 @@ struct Package {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
+    /// The versions it takes; `*` if the manifest names none.
+    req: String,
     kind: Option<String>,
     path: Option<PathBuf>,
 }
@@ -212,6 +214,10 @@ fn imports(packages: &[Package]) -> Vec<String> {
             if DEV_ONLY.contains(&name) && !dev_only {
                 found.push(format!("{} imports {name}, which only tests may use", row.name));
             }
+            if dependency.req == "*" || UNPUBLISHED.contains(&name) {
+                let why = "no version is named, or it stays here";
+                found.push(format!("{} imports {name}, and cannot be packaged: {why}", row.name));
+            }
         }
     }
     found
@@ -241,6 +247,7 @@ mod tests {
             publish: UNPUBLISHED.contains(&name).then(Vec::new),
             dependencies: vec![Dependency {
                 name: format!("published-{dependency}"),
+                req: "^0.1.0".to_owned(),
                 kind: kind.map(str::to_owned),
                 path: Some(Path::new("crates").join(dependency)),
             }],
@@ -258,6 +265,15 @@ mod tests {
     fn a_dev_only_crate_is_for_tests() {
         assert!(imports(&[package("offsets", "sim-disk", Some("dev"))]).is_empty());
         assert_eq!(imports(&[package("offsets", "sim-disk", None)]).len(), 2);
+    }
+
+    #[test]
+    fn what_no_registry_would_find_is_found() {
+        assert_eq!(imports(&[package("witness", "pq", None)]).len(), 0);
+        let mut unnamed = package("witness", "pq", None);
+        unnamed.dependencies[0].req = "*".to_owned();
+        assert_eq!(imports(&[unnamed]).len(), 1);
+        assert!(imports(&[package("benches", "sim", None)]).len() > 1, "and no row allows it");
     }
 
     #[test]
