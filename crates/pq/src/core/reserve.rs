@@ -34,7 +34,7 @@ use super::quiet::Quiet;
 pub(crate) const RESERVE: &str = "reserve";
 /// How often it is tried to make it again.
 const RETRY: Duration = Duration::from_secs(1);
-/// Commits try it again after this, twice as long after each refusal, up to [`RETRY`]; the first one at once.
+/// Commits try it again after this, twice as long after each refusal, up to [`RETRY`]; the first two at once.
 const RETRY_BY_COMMIT: Duration = Duration::from_millis(1);
 /// The same if the disk refuses for another reason than its space.
 const RETRY_REFUSED: Duration = Duration::from_secs(60);
@@ -54,6 +54,8 @@ pub(super) struct Reserve {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Kept,
+    /// Given back for a save that is about to be tried again: nobody makes it, or it would take that save's space.
+    Given,
     Missing(Missing),
 }
 
@@ -83,7 +85,7 @@ impl Missing {
     fn refused(self, by: By, now: Instant, retry: Duration) -> Self {
         let wait = match self.refusals {
             0 => Duration::ZERO,
-            n => RETRY_BY_COMMIT.saturating_mul(1 << n.min(10)).min(retry),
+            n => RETRY_BY_COMMIT.saturating_mul(1 << (n - 1).min(10)).min(retry),
         };
         Self {
             due: if by == By::Time { now.saturating_add(retry) } else { self.due },
@@ -110,13 +112,13 @@ impl Reserve {
     /// When it is to be made again.
     pub(super) fn due(&self) -> Option<Instant> {
         match *locked(&self.state) {
-            State::Kept => None,
+            State::Kept | State::Given => None,
             State::Missing(missing) => Some(missing.due),
         }
     }
 
     /// Holds records back and gives its space to whoever was refused for this; `false`: there was none to give.
-    fn spend(&self, now: Instant, cause: &DiskError) -> bool {
+    fn spend(&self, cause: &DiskError) -> bool {
         let mut state = locked(&self.state);
         if self.bytes == 0 || *state != State::Kept {
             return false;
@@ -127,9 +129,14 @@ impl Reserve {
             self.room.resume_writes();
             return false;
         }
-        // With the end of the tick that did this: what it unlinks may be enough.
-        *state = State::Missing(Missing::since(now));
+        *state = State::Given;
         true
+    }
+
+    /// The save that it was given back for was tried.
+    fn spent(&self, now: Instant) {
+        // Due with the end of the tick that did this: what it unlinks may be enough.
+        *locked(&self.state) = State::Missing(Missing::since(now));
     }
 
     /// A save failed: whatever space there is, is for its next try.
@@ -214,20 +221,17 @@ impl Core {
         mut save: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         match save() {
-            Err(error) if error.want_of_space().is_some_and(|cause| self.spend_reserve(now, cause)) => save(),
+            Err(error) if error.want_of_space().is_some_and(|cause| self.reserve.spend(cause)) => {
+                tracing::warn!(
+                    "the disk is full: records wait, and the reserve was given back for cursors and deletion"
+                );
+                let saved = save();
+                self.reserve.spent(now);
+                self.hub.saver.wake.wake();
+                saved
+            }
             saved => saved,
         }
-    }
-
-    fn spend_reserve(&self, now: Instant, cause: &DiskError) -> bool {
-        if !self.reserve.spend(now, cause) {
-            return false;
-        }
-        tracing::warn!(
-            "the disk is full: records wait, and the reserve was given back for cursors and deletion"
-        );
-        self.hub.saver.wake.wake();
-        true
     }
 }
 

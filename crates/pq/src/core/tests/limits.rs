@@ -1,5 +1,6 @@
 //! Byte limits and their policies: what is accepted, what is dropped, what readers are told, at each edge and over crashes.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use sim_disk::{Fault, Moment, On, SimDisk, Survival};
 use wal_format::Seq;
 
 use super::rig::Rig;
+use crate::core::reserve::OfDisk;
 use crate::core::{ConsumerState, StreamState};
 use crate::{AppendError, FullOf, GapReason, Item, Limits, OnFull, Options, StreamSettings};
 
@@ -479,6 +481,41 @@ fn records_wait_while_the_reserve_is_spent() {
     assert!(!rig.core.room().space().holds_writes());
     rig.commit(&stream);
     assert_eq!(drain(&rig, &stream, &consumer).len(), 2);
+}
+
+/// What a save says that found no space.
+struct NoSpace(disk::DiskError);
+
+impl OfDisk for NoSpace {
+    fn of_disk(&self) -> Option<&disk::DiskError> {
+        Some(&self.0)
+    }
+}
+
+// S35: a commit that comes between the two tries of a save leaves the space to it.
+#[test]
+fn what_the_reserve_gave_back_is_for_the_save_and_for_no_commit() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream_with("s", &settings(None, OnFull::Block));
+    append(&rig, &stream, 500).unwrap();
+    rig.commit(&stream);
+    rig.disk.plan(Fault::once(On::Op(disk::Op::Create), 1, sim_disk::errno::ENOSPC));
+    let refused = disk::Disk::create(&rig.disk, Path::new("x")).err().unwrap();
+    let has_reserve = || rig.disk.files().iter().any(|path| path.ends_with("reserve"));
+    append(&rig, &stream, 500).unwrap();
+    let mut tries = 0;
+    let saved = rig.core.saving(rig.now.instant, || {
+        tries += 1;
+        if tries == 1 {
+            return Err(NoSpace(refused.clone()));
+        }
+        let stalled = stream.log.commit(rig.now, wal_store::Want::Durable).unwrap_err();
+        assert!(stalled.is_retryable() && !has_reserve(), "{stalled}");
+        Ok(())
+    });
+    assert!(saved.is_ok() && tries == 2);
+    rig.commit(&stream);
+    assert!(has_reserve(), "made again once the save was through");
 }
 
 // S33: nobody drives the timers, the shortage is over: the next commit goes on.
