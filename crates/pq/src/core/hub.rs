@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use crossbeam_channel::{Receiver, Sender};
 use scheduler::{Cache, Key, Lease, Outcome, TurnEnd, Woken};
@@ -40,7 +40,8 @@ pub(crate) enum LaneJob {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     pub(crate) cache: Cache,
-    listeners: HashMap<StreamId, Arc<Listener>>,
+    /// Each tells this hub, and is held by its stream: strong both ways nothing of a queue would ever be freed.
+    listeners: HashMap<StreamId, Weak<Listener>>,
 }
 
 /// Turns with nothing to read that are ended under one hold of the lock, each in a microsecond or so.
@@ -126,7 +127,7 @@ impl Hub {
         open: SegmentId,
     ) {
         let mut shelf = locked(&self.shelf);
-        shelf.listeners.insert(listener.stream, Arc::clone(listener));
+        shelf.listeners.insert(listener.stream, Arc::downgrade(listener));
         shelf.cache.open_stream(listener.stream, segments, open);
     }
 
@@ -159,7 +160,7 @@ impl Hub {
     fn pass_empty(
         &self,
         cache: &mut Cache,
-        listeners: &HashMap<StreamId, Arc<Listener>>,
+        listeners: &HashMap<StreamId, Weak<Listener>>,
         now: Instant,
         completed: &mut Vec<StreamId>,
     ) -> Found<Lease> {
@@ -181,8 +182,8 @@ impl Hub {
     }
 
     /// What the cache asks of a reader that is about to sleep, see the wake-up cell.
-    fn asleep(&self, listeners: &HashMap<StreamId, Arc<Listener>>, stream: StreamId) -> Seq {
-        match listeners.get(&stream) {
+    fn asleep(&self, listeners: &HashMap<StreamId, Weak<Listener>>, stream: StreamId) -> Seq {
+        match listeners.get(&stream).and_then(Weak::upgrade) {
             Some(listener) if self.signals => Seq::new(listener.cell.fall_asleep()),
             Some(listener) => Seq::new(listener.cell.readable()),
             None => Seq::FIRST,
@@ -304,6 +305,9 @@ impl Hub {
     }
 }
 
-fn readable_of(listeners: &HashMap<StreamId, Arc<Listener>>, stream: StreamId) -> Seq {
-    listeners.get(&stream).map_or(Seq::FIRST, |listener| Seq::new(listener.cell.readable()))
+fn readable_of(listeners: &HashMap<StreamId, Weak<Listener>>, stream: StreamId) -> Seq {
+    listeners
+        .get(&stream)
+        .and_then(Weak::upgrade)
+        .map_or(Seq::FIRST, |listener| Seq::new(listener.cell.readable()))
 }

@@ -225,3 +225,21 @@ fn a_fault_that_goes_on_is_said_once_a_minute() {
     let said: Vec<u64> = (0..=125).filter(|seconds| quiet.may_speak(at(*seconds))).collect();
     assert_eq!(said, [0, 60, 120]);
 }
+
+/// Whether a queue is closed or just dropped, nothing of it stays in memory: no part holds the whole of it in a ring.
+#[test]
+fn a_core_that_is_dropped_is_freed() {
+    for closes in [false, true] {
+        let rig = Rig::new(Options::default());
+        let stream = rig.stream("s");
+        let consumer = rig.consumer(&stream, "c");
+        stream.log.append(b"x".as_slice(), rig.now).unwrap();
+        rig.commit(&stream);
+        if closes {
+            rig.core.close(|| rig.now).unwrap();
+        }
+        let hub = Arc::downgrade(&rig.core.hub);
+        drop((rig, stream, consumer));
+        assert!(hub.upgrade().is_none(), "closed: {closes}");
+    }
+}
