@@ -181,7 +181,7 @@ impl Machine {
         }
         let next = self.queue.get(self.cursor).copied();
         if let Some(error) = self.held.take_if(|_| next.is_some()) {
-            return self.held_back(error);
+            return self.next_while_held(error);
         }
         match (self.active, next) {
             (Some(active), _) if self.closes(&active, next) => self.close_step(&active),
@@ -202,10 +202,7 @@ impl Machine {
         if active.offset == 0 || self.next_segment.is_none() {
             return false;
         }
-        let aged = self
-            .settings
-            .segment_age_max
-            .is_some_and(|age| self.now.instant.saturating_since(active.created) >= age);
+        let aged = self.is_aged(active);
         match next {
             Some(batch) => {
                 let end = active.offset + BATCH_HEADER_BYTES as u64 + batch.frames_bytes;
@@ -213,6 +210,11 @@ impl Machine {
             }
             None => aged || self.ask.rotate,
         }
+    }
+
+    fn is_aged(&self, active: &Active) -> bool {
+        let age = self.settings.segment_age_max;
+        age.is_some_and(|age| self.now.instant.saturating_since(active.created) >= age)
     }
 
     fn wants_sync(&self, active: &Active) -> bool {

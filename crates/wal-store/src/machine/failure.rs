@@ -270,8 +270,18 @@ impl Machine {
         }
     }
 
-    /// Nothing is written, as on a full disk, and no file is touched for it. Whoever holds back says when to go on.
-    pub(super) fn held_back(&mut self, error: DiskError) -> Step {
+    /// Records wait while what space is left is for something else; somebody resumes them. What is written takes no more space: its end
+    /// and its sync are not kept waiting, or they would be due for ever.
+    pub(super) fn next_while_held(&mut self, error: DiskError) -> Step {
+        let active = self.active.filter(|active| active.offset > 0);
+        if let Some(active) = active.filter(|active| self.is_aged(active)) {
+            self.held = Some(error);
+            return self.close_step(&active);
+        }
+        if let Some(active) = active.filter(|active| self.wants_sync(active)) {
+            self.held = Some(error);
+            return self.sync_step(&active, super::SITE_BATCH);
+        }
         self.trouble.retry_at = None;
         Step::Done(RoundEnd::Stalled(error))
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use disk::DiskError;
 use sim_disk::{Fault, On, errno};
 use wal_format::{Instant, SegmentId};
-use wal_store::{AppendError, FullOf, Keeper, Limits, OnFull, Room, Settings, Want};
+use wal_store::{AppendError, FullOf, Keeper, Limits, OnFull, Room, Settings, SyncSetting, Want};
 
 use crate::support::{Told, World, at};
 
@@ -192,6 +192,31 @@ fn writes_are_held_back_and_go_on_without_harm_to_any_file() {
     log.commit(at(1_000), Want::Durable).unwrap();
     let counted = log.counters();
     assert_eq!((counted.writes, counted.poisoned_files, counted.segments_created), (writes + 1, 0, 1));
+}
+
+// S33: what is due of what was written is done all the same: else it would be due for ever, and somebody would spin.
+#[test]
+fn what_was_written_is_synced_and_ended_in_time_while_writes_are_held_back() {
+    let world = World::new();
+    let second = std::time::Duration::from_secs(1);
+    let sync = SyncSetting::Every(second);
+    let log =
+        world.log(Settings { sync, segment_age_max: Some(10 * second), ..settings(None, OnFull::Block) });
+    log.append([1; 100].as_slice(), at(0)).unwrap();
+    log.commit(at(0), Want::Durable).unwrap();
+    log.append([2; 100].as_slice(), at(1)).unwrap();
+    log.commit(at(1), Want::Batch).unwrap();
+    let full = std::io::Error::from_raw_os_error(errno::ENOSPC);
+    world.room.space().hold_writes(DiskError::new(disk::Op::Allocate, Path::new("reserve"), full));
+    log.append([3; 100].as_slice(), at(2)).unwrap();
+    for (millis, segments) in [(2_000, 1), (11_000, 1), (12_000, 1)] {
+        log.commit(at(millis), Want::Batch).unwrap_err();
+        assert!(log.due().is_none_or(|due| due > at(millis).instant), "{:?} at {millis} ms", log.due());
+        assert_eq!((log.ends().durable.get(), log.segments().len()), (3, segments));
+    }
+    world.room.resume_writes();
+    log.commit(at(13_000), Want::Durable).unwrap();
+    assert_eq!((log.ends().durable.get(), log.segments().len()), (4, 2), "the old one ended");
 }
 
 /// Resumes when it is asked for the second time.
