@@ -19,3 +19,9 @@ fn every_block_of_this_workspace_is_understood() {
         String::from_utf8(blocks.stdout).unwrap().lines().map(|line| line.parse::<usize>().unwrap()).sum();
     assert!(blocks > 10 && names.len() >= blocks, "{blocks} blocks, {names:?}");
 }
+
+#[test]
+fn what_ran_is_counted_and_not_what_was_looked_for() {
+    let said = "running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n\ntest result: ok. 12 passed; 0 failed\nok. 3 passed\n";
+    assert_eq!(passed(said), 12);
+}
