@@ -504,7 +504,6 @@ fn a_segment_of_ours_under_the_last_id_uses_ids_up() {
     assert!(matches!(error, RecoverError::UsedUp), "{error}");
 }
 
-/// R10.
 /// The last seq is nobody's: an end needs one more.
 #[test]
 fn seqs_are_used_up_one_before_the_last_and_nothing_is_touched() {
@@ -524,6 +523,7 @@ fn seqs_are_used_up_one_before_the_last_and_nothing_is_touched() {
     );
 }
 
+/// R10.
 #[test]
 fn a_newest_segment_without_a_batch_is_kept_as_a_link_of_the_chain() {
     let one = Segment::new(1, 1, None).batch(3);

@@ -103,7 +103,6 @@ impl Ran {
     }
 }
 
-/// A started program; killed if the test ends before it.
 /// A program in the background; it does not outlive the test.
 pub(crate) struct Running(Option<Child>);
 
