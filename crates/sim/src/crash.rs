@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     operations: Option<u64>,
 }
 
-/// Violations that are printed in full.
+/// Violations that are printed in full; of the others, kind and seed are.
 const SHOWN_MAX: usize = 10;
 
 #[derive(Default)]
@@ -89,6 +89,9 @@ fn report(arguments: &Arguments, mut sum: Sum, seconds: f64) -> bool {
     for violation in sum.violations.iter().take(SHOWN_MAX) {
         println!("{violation}");
         println!("  again: pq-sim crash --seed {} --verbose", violation.seed);
+    }
+    for violation in sum.violations.iter().skip(SHOWN_MAX) {
+        println!("also: {} in seed {}", violation.kind, violation.seed);
     }
     let counts = &sum.counts;
     println!(
