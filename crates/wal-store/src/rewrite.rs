@@ -8,6 +8,9 @@
 //!   1 │ H b b b b │    2 │ H'b b │        in an order in which no state between loses or revives a batch
 //! ```
 //!
+//! A file of which a batch that is lost is the last one is left as it is if that batch alone says that its writer skipped the seqs in
+//! front of it: without it nobody could tell them from lost ones.
+//!
 //! Invariants: a plan depends on what the disk holds and on nothing else, so a plan made anew after any of its steps is the rest
 //! of it; a sound stream has no plan.
 
@@ -30,7 +33,7 @@ use crate::{
     DurableEnd, Evidence, Finding, Gap, GapReason, RecoverError, RecoveryReport, SegmentInfo, StoreContext,
     segment_path,
 };
-use copy::{Copied, Copier, Piece};
+use copy::{Copied, Copier, Leaves, Piece};
 
 /// What is to be done so that no damaged byte of a stream is left that anybody reads.
 #[derive(Debug, Clone)]
@@ -46,6 +49,9 @@ pub struct RewritePlan {
     /// Files that end earlier than they should and are sound up to there: nothing of them is written again, the next segment's
     /// header names the end that is left.
     pub short: Vec<(SegmentId, Vec<Finding>)>,
+    /// Files that are left as they are, damaged: of their last batch no record is left, and it alone says that the seqs in front of
+    /// it were never to be stored.
+    pub left: Vec<(SegmentId, Vec<Finding>)>,
     /// Records that can be read, before and after.
     pub record_count: u64,
     /// What a recovery would do now.
@@ -109,14 +115,28 @@ struct Draft {
     findings: Vec<Finding>,
     pieces: Vec<Piece>,
     copied: Copied,
-    /// Nothing of it changes but, perhaps, its header.
-    is_sound: bool,
+    state: DraftState,
+}
+
+/// What becomes of a segment's batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DraftState {
+    /// They are sound; nothing of it changes but, perhaps, its header.
+    Sound,
+    /// They are damaged and say what nothing else does; nothing of it changes but, perhaps, its header.
+    Left,
+    /// They are copied.
+    Mended,
 }
 
 impl Draft {
     /// Where its batches will end.
     fn new_end(&self) -> u64 {
-        if self.is_sound { self.info.end_offset } else { self.copied.end }
+        if self.is_mended() { self.copied.end } else { self.info.end_offset }
+    }
+
+    fn is_mended(&self) -> bool {
+        self.state == DraftState::Mended
     }
 }
 
@@ -148,9 +168,13 @@ pub fn plan_rewrites(
     let last = drafts.last().map(|last| (last.info.id, last.new_end()));
     let durable_end =
         last.map(|(segment, offset)| DurableEnd { end: recovery.next_seq, segment: Some(segment), offset });
-    let short = drafts.iter().filter(|draft| draft.is_sound && !draft.findings.is_empty());
+    let unchanged = |state| {
+        let drafts = drafts.iter().filter(move |draft| draft.state == state && !draft.findings.is_empty());
+        drafts.map(|draft| (draft.info.id, draft.findings.clone())).collect()
+    };
     Ok(RewritePlan {
-        short: short.map(|draft| (draft.info.id, draft.findings.clone())).collect(),
+        short: unchanged(DraftState::Sound),
+        left: unchanged(DraftState::Left),
         rewrites: order::rewrites(ctx, &drafts, unsynced_bytes_max),
         gaps: gaps.into_iter().filter(|gap| gap.reason == GapReason::Lost).collect(),
         durable_end,
@@ -178,7 +202,7 @@ fn draft(
     inspect(ctx, collected, &info, &mut findings)?;
     if findings.is_empty() {
         let copied = Copied::default();
-        return Ok(Draft { info, link, findings, pieces: Vec::new(), copied, is_sound: true });
+        return Ok(Draft { info, link, findings, pieces: Vec::new(), copied, state: DraftState::Sound });
     }
     let end = info.end_offset.min(link.found.len);
     let runs = collect::scan_file(ctx, &link, Reach { end, seq_end: None, window: None })?;
@@ -190,10 +214,18 @@ fn draft(
     })?;
     let copied = copied.unwrap_or_default();
     let header_is_sound = matches!(link.found.head, Head::Sound(_));
-    let is_sound = header_is_sound && !blemished && copied.in_place && copied.end == link.found.len;
-    // Sound and shorter than its successor says: what is missing behind is all there is to say.
-    let info = if is_sound { SegmentInfo { end_offset: copied.end, ..info } } else { info };
-    Ok(Draft { info, link, findings, pieces, copied, is_sound })
+    let state = match copied.leaves {
+        Leaves::SkipUntold => DraftState::Left,
+        Leaves::Nothing
+            if header_is_sound && !blemished && copied.in_place && copied.end == link.found.len =>
+        {
+            DraftState::Sound
+        }
+        Leaves::Nothing => DraftState::Mended,
+    };
+    // Not copied and shorter than its successor says: what is missing behind is all there is to say.
+    let info = if state == DraftState::Mended { info } else { SegmentInfo { end_offset: end, ..info } };
+    Ok(Draft { info, link, findings, pieces, copied, state })
 }
 
 /// The runs a reader of this segment would take, in order.

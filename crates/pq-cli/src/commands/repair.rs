@@ -72,6 +72,10 @@ fn text(args: &Repair, report: &RepairReport) -> String {
     for step in &report.steps {
         text.push_str(&step_text(report, step));
     }
+    for left in &report.left {
+        text.push_str(&found_text(left));
+        text.push_str(&format!("  left as it is: {}\n", left.action));
+    }
     for loss in &report.losses {
         let (from, to) = (loss.from, loss.to.saturating_sub(1));
         let done = if report.applied { "written down" } else { "not yet written down; would be" };
@@ -90,7 +94,7 @@ fn text(args: &Repair, report: &RepairReport) -> String {
     text + &verdict(args, report)
 }
 
-fn step_text(report: &RepairReport, step: &RepairStep) -> String {
+fn found_text(step: &RepairStep) -> String {
     let whose = step.stream.as_ref().map_or_else(String::new, |stream| format!("stream {stream}: "));
     let mut text = format!("{whose}{}\n", step.path);
     for found in &step.found {
@@ -105,6 +109,11 @@ fn step_text(report: &RepairReport, step: &RepairStep) -> String {
             step.lost.len() - RANGES_MAX
         ));
     }
+    text
+}
+
+fn step_text(report: &RepairReport, step: &RepairStep) -> String {
+    let mut text = found_text(step);
     let written = if step.bytes > 0 { format!(", {}", bytes(step.bytes)) } else { String::new() };
     text.push_str(&format!("  {}: {}{written}\n", if report.applied { "done" } else { "do" }, step.action));
     if let Some(kept) = &step.kept {
@@ -134,7 +143,10 @@ fn verdict(args: &Repair, report: &RepairReport) -> String {
     let blocked =
         if blocked > 0 { format!(", {blocked} streams cannot be repaired now") } else { String::new() };
     if report.is_clean() {
-        return "clean: nothing to repair\n".to_owned();
+        let left = report.left.len();
+        let left =
+            if left > 0 { format!("; {left} damaged files are left as they are") } else { String::new() };
+        return format!("clean: nothing to repair{left}\n");
     }
     let (steps, written) = (report.steps.len(), bytes(report.bytes()));
     if report.applied {

@@ -12,6 +12,8 @@ pub struct RepairReport {
     pub applied: bool,
     /// What is done, in this order, a file each.
     pub steps: Vec<RepairStep>,
+    /// Damaged files that stay as they are, and why: nothing more can be read of them, and they still say something.
+    pub left: Vec<RepairStep>,
     /// Seqs found to be lost that the queue did not remember; they are written down. `to` is the first seq behind.
     pub losses: Vec<NewLoss>,
     /// Directories of streams that the catalog does not know. Nothing is done with them unless they are asked for by name.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use disk::ErrorClass;
 use offsets::{DurableEnd, Offsets, Save, sites};
-use wal_format::QueueId;
+use wal_format::{QueueId, SegmentId};
 use wal_store::quarantine::{self, QuarantineName, QuarantineReason};
 use wal_store::{
     Finding, RecoveryReport, Rewrite, RewriteAccess, RewriteError, RewriteKind, Row, StoreContext,
@@ -24,6 +24,11 @@ use crate::core::evidence_of;
 use super::journals::REPAIR_DIR;
 use super::report::NewLoss;
 use super::{REPAIR_NEW, Repair, RepairError, RepairStep, remove_leftover};
+
+/// Why a file that ends early is not written again.
+const SHORT: &str = "nothing: what is left of it is sound; the next segment names its end";
+/// Why a damaged file is not.
+const LEFT: &str = "its last batch is lost, and it alone says that the seqs in front of it were never stored";
 
 impl Repair<'_> {
     pub(super) fn stream(
@@ -63,15 +68,17 @@ impl Repair<'_> {
                 save_end(offsets, entry, plan.durable_end)?;
             }
         }
-        for (segment, findings) in &plan.short {
+        let untouched = |segment: &SegmentId, findings: &[Finding], why: &str| {
             let mut step = RepairStep::of(&segment_path(&context.dir, *segment));
             step.stream = Some(entry.name.clone());
             step.found = findings.iter().map(in_words).collect();
-            step.lost =
-                findings.iter().flat_map(|f| &f.lost).map(|(from, to)| (from.get(), to.get())).collect();
-            step.action = "nothing: what is left of it is sound; the next segment names its end".to_owned();
-            self.report.steps.push(step);
-        }
+            let lost = findings.iter().flat_map(|finding| &finding.lost);
+            step.lost = lost.map(|(from, to)| (from.get(), to.get())).collect();
+            step.action = why.to_owned();
+            step
+        };
+        self.report.steps.extend(plan.short.iter().map(|(id, found)| untouched(id, found, SHORT)));
+        self.report.left.extend(plan.left.iter().map(|(id, found)| untouched(id, found, LEFT)));
         for rewrite in &plan.rewrites {
             let mut step = step_of(entry, &context, rewrite);
             let name = QuarantineName::segment(entry.id, rewrite.segment, QuarantineReason::Mended);

@@ -43,6 +43,17 @@ pub(super) struct Copied {
     pub(super) first: Option<BatchHeader>,
     /// Every batch stands where it stood.
     pub(super) in_place: bool,
+    /// What it cannot say and the original can.
+    pub(super) leaves: Leaves,
+}
+
+/// What a copy leaves out beside what is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Leaves {
+    #[default]
+    Nothing,
+    /// The last batch is lost, and said that seqs in front of it were skipped.
+    SkipUntold,
 }
 
 /// Copies pieces of a file behind a header.
@@ -110,6 +121,7 @@ impl<'a> Copier<'a> {
                 }
             }
         }
+        self.copied.leaves = self.skipped_from.map_or(Leaves::Nothing, |_| Leaves::SkipUntold);
         Ok(())
     }
 

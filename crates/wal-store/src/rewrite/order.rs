@@ -53,14 +53,14 @@ fn rewrite(
 ) -> Option<Rewrite> {
     let header = header_of(ctx, draft, before, unsynced_bytes_max);
     let follows = draft.link.found.head.header() != Some(&header);
-    if draft.is_sound && !follows {
+    if !draft.is_mended() && !follows {
         return None;
     }
     let seqs = (draft.info.first_seq, draft.info.end_seq);
     Some(Rewrite {
         segment: draft.info.id,
-        findings: if draft.is_sound { Vec::new() } else { draft.findings.clone() },
-        kind: if draft.is_sound { RewriteKind::Follow } else { RewriteKind::Mend },
+        findings: if draft.is_mended() { draft.findings.clone() } else { Vec::new() },
+        kind: if draft.is_mended() { RewriteKind::Mend } else { RewriteKind::Follow },
         bytes_before: draft.link.found.len,
         bytes_after: draft.new_end(),
         records_count: draft.copied.records_count,
