@@ -15,8 +15,9 @@ use disk::{DiskError, ErrorClass, SyncSite};
 use wal_format::{SegmentId, Seq};
 
 use crate::segments::segment_path;
+use crate::shared::Shared;
 use crate::sync::lock;
-use crate::{Log, SegmentInfo, SegmentList, SegmentState};
+use crate::{Log, ReadLevel, SegmentInfo, SegmentList, SegmentState};
 
 /// Syncs of the stream's directory after unlinking.
 const RETIRE_SITE: SyncSite = SyncSite::new("retire.dir");
@@ -84,29 +85,46 @@ impl Log {
 
     /// The floor behind the rotated segments, oldest first, that may go; the one rule for whoever retires or drops.
     fn plan(&self, mut goes: impl FnMut(&SegmentInfo) -> bool) -> Option<RetirePoint> {
-        let segments = self.segments();
-        // Seqs behind it were shown and given up: the next run learns from it how far that may have gone.
-        let keep = segments.last().filter(|_| self.has_given_up()).map(|last| last.id);
+        let keeps_last = self.keeps_last();
+        let segments = lock(&self.shared.segments);
+        let keep = segments.last().filter(|_| keeps_last).map(|last| last.id);
         let may_go = segments.iter().take_while(|s| s.state == SegmentState::Rotated && keep != Some(s.id));
         let last = may_go.take_while(|s| goes(s)).last()?;
         Some(RetirePoint { seq: last.end_seq, segment: next_kept(&segments, last.id)? })
     }
 
+    /// Whether the newest segment stays because seqs behind it were shown and given up: the next run learns from it how far that may have
+    /// gone. Not while appends are refused for its space: they alone could end this, so they would wait for ever. The next run then takes
+    /// its own settings for it.
+    fn keeps_last(&self) -> bool {
+        let space = self.shared.space();
+        self.has_given_up()
+            && self.shared.settings.read_level == ReadLevel::Written
+            && !space.is_short()
+            && !self.shared.meter.pressure(space).refused
+    }
+
     /// Bytes of the files of the rotated segments with ids below `below`.
     pub fn bytes_below(&self, below: SegmentId) -> u64 {
-        let segments = self.segments();
+        let segments = lock(&self.shared.segments);
         let gone = segments.iter().take_while(|s| s.id < below && s.state == SegmentState::Rotated);
         self.shared.meter.bytes_of(gone.map(|s| s.id))
     }
 
-    /// Unlinks the rotated segments with ids below `below`, then syncs the directory once. Returns how many went; with
-    /// nothing to do it makes no call.
+    /// Whether files of failed writes are there that could not be unlinked: they count against limits until a retirement unlinks them.
+    pub fn has_void_files(&self) -> bool {
+        !lock(&self.shared.void_files).is_empty()
+    }
+
+    /// Unlinks the rotated segments with ids below `below`, then syncs the directory once; and what failed writes left. Returns how many
+    /// segments went; with nothing to do it makes no call.
     ///
     /// # Errors
     /// What was unlinked stays unlinked; call again for the rest. If only the sync failed there is no rest, and whatever
     /// the power brings back recovery unlinks again.
     pub fn retire(&self, below: SegmentId) -> Result<usize, RetireError> {
         let ctx = self.context();
+        let unlinked = self.shared.unlink_void_files();
         let gone = lock(&self.shared.segments).take_below(below);
         for (unlinked_count, segment) in gone.iter().enumerate() {
             let path = segment_path(&ctx.dir, segment.id);
@@ -124,7 +142,37 @@ impl Log {
             let synced = ctx.disk.sync_dir(&ctx.dir, RETIRE_SITE);
             synced.map_err(|source| RetireError::Disk { unlinked_count: gone.len(), source })?;
         }
+        unlinked.map_err(|source| RetireError::Disk { unlinked_count: gone.len(), source })?;
         Ok(gone.len())
+    }
+}
+
+impl Shared {
+    /// Unlinks a file of which nothing counts. Left behind it is void by the chain, so failing here loses nothing; it takes its space then,
+    /// until the next retirement.
+    pub(crate) fn unlink_void(&self, segment: SegmentId) -> Result<(), DiskError> {
+        let path = segment_path(&self.ctx.dir, segment);
+        self.ctx.files.remove(&path);
+        match self.ctx.disk.remove_file(&path) {
+            Err(error) if error.class() != ErrorClass::NotFound => {
+                lock(&self.void_files).push(segment);
+                Err(error)
+            }
+            _ => {
+                self.meter.gone(segment, self.space());
+                Ok(())
+            }
+        }
+    }
+
+    /// Tries all that are left; the first error if any stays.
+    fn unlink_void_files(&self) -> Result<(), DiskError> {
+        let left = std::mem::take(&mut *lock(&self.void_files));
+        let mut unlinked = Ok(());
+        for segment in left {
+            unlinked = unlinked.and(self.unlink_void(segment));
+        }
+        unlinked
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use wal_format::{Now, Seq, Tag, frame_bytes};
+use wal_format::{Now, SegmentId, Seq, Tag, frame_bytes};
 
 use crate::commit::Committer;
 use crate::counters::Counts;
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Short lock: what segments there are.
     pub(crate) segments: Mutex<SegmentList>,
+    /// Short lock: void files that could not be unlinked.
+    pub(crate) void_files: Mutex<Vec<SegmentId>>,
     pub(crate) ends: SharedEnds,
     pub(crate) durable_end: Mutex<DurableEnd>,
     /// The last durable tag of each producer.
@@ -75,6 +77,7 @@ impl Shared {
         );
         let shared = Arc::new_cyclic(|me| Shared {
             segments: Mutex::new(recovery.segments.clone()),
+            void_files: Mutex::new(Vec::new()),
             ends: SharedEnds::new(recovery.next_seq, next),
             durable_end: Mutex::new(machine.durable()),
             tags: Mutex::new(TagSet::from_tags(&recovery.tags)),

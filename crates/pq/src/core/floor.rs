@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use offsets::{Floor, FloorReason, Trim};
-use wal_format::{Now, Seq};
+use wal_format::{Now, SegmentId, Seq};
 use wal_store::{Pressure, RetirePoint, SegmentState};
 
 use super::tick::Plan;
@@ -42,10 +42,9 @@ impl Core {
             plan.floors.push((stream.id, Floor { seq: point.seq, segment: point.segment, reason, tags }));
             below = Some(point.segment);
         }
+        let below = below.unwrap_or(SegmentId::FIRST);
         let oldest = stream.log.segments().first().map(|segment| segment.id);
-        if let (Some(below), Some(oldest)) = (below, oldest)
-            && oldest < below
-        {
+        if oldest.is_some_and(|oldest| oldest < below) || stream.log.has_void_files() {
             plan.retire.push((stream, below));
         }
     }

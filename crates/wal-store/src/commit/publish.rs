@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use crate::sync::lock;
 use crate::tail::TailState;
 use crate::word::Word;
-use crate::{CommitError, SegmentInfo, SegmentList, SegmentState, segment_path};
+use crate::{CommitError, SegmentInfo, SegmentList, SegmentState};
 
 /// From this many unsynced words on those nobody waits for are dropped.
 pub(super) const PRUNE_FROM: usize = 64;
@@ -131,12 +131,8 @@ impl Committer {
             log.counts.poisoned_files.add(1);
             drop(file);
             if matches!(closed, Closed::Void { .. }) {
-                let path = segment_path(&log.ctx.dir, segment);
-                log.ctx.files.remove(&path);
-                // Left behind it is void by the chain, so failing here is no failure; it still takes its space then.
-                if log.ctx.disk.remove_file(&path).is_ok() {
-                    log.meter.gone(segment, log.space());
-                }
+                // Failing here is no failure: a retirement tries again.
+                let _ = log.unlink_void(segment);
             }
         }
         log.ctx.events.rotated(log.ctx.identity.stream, end, next);

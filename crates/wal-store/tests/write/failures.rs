@@ -3,7 +3,10 @@
 use disk::{Op, SyncSite};
 use sim_disk::{Fault, On, SimDisk, Survival, errno};
 use wal_format::{Now, Seq};
-use wal_store::{AppendError, CommitError, Level, Log, ReadLevel, SegmentState, Settings, SyncSetting, Want};
+use wal_store::{
+    AppendError, CommitError, Level, Limits, Log, ReadLevel, Record, SegmentState, Settings, SyncSetting,
+    Want,
+};
 
 use crate::support::{Told, World, at, seqs, settings};
 
@@ -176,7 +179,9 @@ fn what_was_appended_behind_records_that_are_given_up_goes_with_them() {
 // The next run learns from the newest segment how far seqs were shown that are given up.
 #[test]
 fn neither_delivery_nor_a_limit_takes_the_segment_in_front_of_given_up_records() {
-    let (world, log) = begun(settings());
+    let small =
+        Settings { segment_bytes_max: 10_000, batch_bytes_max: 1_000, record_bytes_max: 500, ..settings() };
+    let (world, log) = begun(Settings { read_level: ReadLevel::Written, ..small });
     log.rotate(at(1)).unwrap();
     append(&log, b"two", 2).unwrap();
     world.disk.plan(Fault::times(On::Op(Op::SyncData), 1, 4, errno::EIO));
@@ -189,6 +194,15 @@ fn neither_delivery_nor_a_limit_takes_the_segment_in_front_of_given_up_records()
     };
     assert_eq!(plans(), [2, 2, 2], "the newest stays");
     log.commit(at(100), Want::Batch).unwrap();
+    // But for what can only be taken in its place.
+    log.set_limits(Limits { bytes_max: Some(10_000), ..Limits::default() }).unwrap();
+    let refused = log
+        .append_batch(&[Record::new(&[4; 490]); 1], None, at(100))
+        .and_then(|_| log.append_batch(&[Record::new(&[4; 490]); 2], None, at(100)));
+    assert!(matches!(refused, Err(AppendError::Full { .. })), "{refused:?}");
+    assert_eq!(plans(), [3, 3, 3], "or it would be waited for, for ever");
+    log.set_limits(Limits::default()).unwrap();
+    assert_eq!(plans(), [2, 2, 2]);
     append(&log, b"four", 101).unwrap();
     log.rotate(at(102)).unwrap();
     let next = log.segments().last().unwrap().id.get() + 1;

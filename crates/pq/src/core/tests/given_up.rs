@@ -1,10 +1,13 @@
 //! Records that were shown while they were only written, and that a failing disk cost.
 
 use sim_disk::{Fault, On, errno};
+use wal_format::Seq;
 use wal_store::Want;
 
+use super::limits;
 use super::rig::{Rig, second};
-use crate::{GapReason, Options, ReadLevel, StreamSettings, SyncSetting};
+use crate::core::StreamState;
+use crate::{AppendError, GapReason, OnFull, Options, ReadLevel, StreamSettings, SyncSetting};
 
 fn lazy() -> StreamSettings {
     StreamSettings { sync: SyncSetting::Never, read_level: ReadLevel::Written, ..StreamSettings::default() }
@@ -71,4 +74,84 @@ fn a_stop_behind_given_up_records_is_not_taken_for_a_clean_one() {
     assert!(!rig.core.report().clean);
     let stream = rig.stream_with("s", &lazy());
     assert!(rig.append(&stream, b"next").get() >= 5, "seqs that readers saw are not given again");
+}
+
+/// Room for one segment, and not for another batch in a file of its own when that is full.
+const LIMIT: u64 = 10_000;
+
+/// A stream whose limit is about one segment, which is full; all of it is acknowledged, and what was appended behind it was given up by a disk
+/// that failed in `failing` and is sound again.
+fn full_behind_given_up(settings: &StreamSettings, failing: &[disk::Op]) -> Rig {
+    let mut rig = Rig::new(Options::default());
+    let stream = rig.stream_with("s", settings);
+    let consumer = rig.consumer(&stream, "c");
+    while stream.log.bytes_used() < 5_500 {
+        limits::append(&rig, &stream, 100).unwrap();
+        rig.commit(&stream);
+    }
+    limits::append(&rig, &stream, 100).unwrap();
+    for op in failing {
+        rig.disk.plan(Fault::forever(On::Op(*op), 1, errno::EIO));
+    }
+    while stream.log.counters().records_failed == 0 {
+        let _ = stream.log.commit(rig.now, Want::Durable);
+        rig.pass(second(1));
+    }
+    rig.disk.clear_faults();
+    limits::drain(&rig, &stream, &consumer);
+    limits::ack_all(&rig, &stream, &consumer);
+    rig
+}
+
+/// Appends a record as soon as there is room for it; fails if there never is.
+fn append_in_time(rig: &mut Rig, stream: &StreamState, what: &str) -> Seq {
+    for _ in 0..20 {
+        match limits::append(rig, stream, 600) {
+            Ok(seq) => return seq,
+            Err(AppendError::Full { .. } | AppendError::Dropped { .. } | AppendError::Paused) => {}
+            Err(other) => panic!("{what}: {other}"),
+        }
+        rig.pass(second(1));
+        rig.core.run_timers(rig.now.instant);
+        rig.core.commit_due(rig.now);
+        rig.core.tick_if_due(rig.now).unwrap();
+    }
+    panic!("{what}: it waits for ever, {} bytes", stream.log.bytes_used());
+}
+
+fn limited(on_full: OnFull, (sync, read_level): (SyncSetting, ReadLevel)) -> StreamSettings {
+    StreamSettings { sync, read_level, ..limits::settings(Some(LIMIT), on_full) }
+}
+
+const LAZY: (SyncSetting, ReadLevel) = (SyncSetting::Never, ReadLevel::Written);
+
+// S50, S42: what was given up is no reason to wait for ever on a disk that is sound again, whatever the policy.
+#[test]
+fn a_full_stream_goes_on_behind_given_up_records_by_itself() {
+    for on_full in [OnFull::Block, OnFull::Reject, OnFull::DropOldest, OnFull::DropNewest] {
+        for level in [(SyncSetting::EachBatch, ReadLevel::Durable), LAZY] {
+            for failing in [&[disk::Op::SyncData][..], &[disk::Op::SyncData, disk::Op::RemoveFile]] {
+                let what = format!("{on_full:?}, {level:?}, {failing:?}");
+                let mut rig = full_behind_given_up(&limited(on_full, level), failing);
+                let stream = rig.stream("s");
+                let seq = append_in_time(&mut rig, &stream, &what);
+                rig.commit(&stream);
+                assert_eq!(stream.ends().durable, seq.checked_next().unwrap(), "{what}");
+                assert!(stream.log.bytes_used() <= LIMIT, "{what}");
+            }
+        }
+    }
+}
+
+// What readers saw is not given again, although the segment in front of it had to go: the next run cannot ask it.
+#[test]
+fn seqs_that_were_shown_and_given_up_are_not_given_again_without_the_segment_in_front_of_them() {
+    let mut rig = full_behind_given_up(&limited(OnFull::Block, LAZY), &[disk::Op::SyncData]);
+    let stream = rig.stream("s");
+    let shown = append_in_time(&mut rig, &stream, "shown");
+    assert!(stream.log.segments().is_empty(), "all of it went");
+    drop(stream);
+    let rig = rig.kill();
+    let stream = rig.stream("s");
+    assert!(limits::append(&rig, &stream, 100).unwrap() >= shown);
 }
