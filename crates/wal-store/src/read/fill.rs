@@ -65,10 +65,13 @@ impl Filled {
         }
     }
 
-    /// Fills up to `bytes` bytes in all, as far as the file goes.
+    /// Fills up to `bytes` bytes in all, as far as the file goes: a length in a header is not believed before the file is that long.
     fn grow(&mut self, file: &dyn File, base: u64, bytes: usize) -> Result<(), DiskError> {
         match self {
-            Self::Block(block) if block.filled().len() < bytes => block.fill(file, base, bytes),
+            Self::Block(block) if block.filled().len() < bytes => {
+                let left = usize::try_from(file.len()?.saturating_sub(base)).unwrap_or(usize::MAX);
+                block.fill(file, base, bytes.min(left))
+            }
             Self::Block(_) => Ok(()),
             Self::Map { rest, shown } => {
                 *shown = bytes.max(*shown).min(rest.len());
