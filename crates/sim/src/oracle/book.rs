@@ -50,6 +50,8 @@ pub struct Book {
     /// Whether the next append may leave seqs out.
     may_jump: bool,
     cursors: BTreeMap<String, Cursor>,
+    /// Where the last recovery ended: every record there is below is durable.
+    recovered_end: u64,
     /// The floor is not above this.
     floor_max: u64,
     tags: Vec<Tagged>,
@@ -70,6 +72,7 @@ impl Book {
             shown_end: 1,
             may_jump: false,
             cursors: BTreeMap::new(),
+            recovered_end: 1,
             floor_max: 1,
             tags: Vec::new(),
             losses: damage::Losses::default(),
@@ -182,6 +185,7 @@ impl Book {
     pub fn delivered(&mut self, name: &str, seq: u64, payload: &[u8], scratch: &mut Vec<u8>) -> Checked {
         self.step(name, seq, seq + 1)?;
         let level = self.level;
+        let is_recovered = seq < self.recovered_end;
         let Some(record) = self.record(seq).copied() else {
             return self.fail(Kind::Resurrected, format!("seq {seq} was never written, and is shown"));
         };
@@ -201,7 +205,7 @@ impl Book {
         self.shown_end = self.shown_end.max(seq + 1);
         if let Some(Some(record)) = self.records.get_mut(index(seq)) {
             record.shown = true;
-            if level == ReadLevel::Durable {
+            if level == ReadLevel::Durable || is_recovered {
                 record.fate = Fate::Durable;
             }
         }

@@ -9,8 +9,10 @@ pub enum Stopped {
     Clean,
     /// Killed, on a disk that did not fail: what was written stays.
     Killed,
-    /// Without power, or on a failing disk: what was durable stays.
+    /// Without power: what was durable stays.
     PowerCut,
+    /// Killed or without power on a disk that had failed: the same, and what was given up may not have been told.
+    Failing,
 }
 
 /// A consumer.

@@ -201,7 +201,7 @@ impl World {
             }
             Err(error) => {
                 self.expect("close", &error)?;
-                Stopped::PowerCut
+                Stopped::Failing
             }
         };
         Ok(Some(stopped))

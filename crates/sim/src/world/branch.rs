@@ -93,8 +93,7 @@ impl Remains {
     /// A promise was broken.
     pub fn recover(&self, disk: &SimDisk, how: &How) -> Checked<(World, Option<View>)> {
         let mut world = World::unopened(self.setup.clone());
-        let is_sound = self.health == Health::Sound;
-        let stopped = if *how == How::Kill && is_sound { Stopped::Killed } else { Stopped::PowerCut };
+        let stopped = if *how == How::Kill { Stopped::Killed } else { Stopped::PowerCut };
         world.disk = disk.clone();
         world.oracle = self.oracle.clone();
         world.now = self.now;
@@ -104,7 +103,7 @@ impl Remains {
         world.health = if self.is_limited { Health::Troubled } else { Health::Sound };
         world.mending = self.mending.clone();
         world.ignore_sites();
-        match world.recover(stopped) {
+        match world.recover(self.health.after(stopped)) {
             Ok(view) => Ok((world, view)),
             Err(violation) => {
                 world.discard();

@@ -27,7 +27,8 @@ pub(super) struct Mending {
     pub(super) then: Option<Then>,
     /// There is damage that no repair was through with.
     pub(super) is_hurt: bool,
-    /// The damaged files with their bytes, until the next open.
+    /// The damaged files, until the next open, with their bytes up to where they are used: what was written behind that was given
+    /// up, and a failed sync may have left it in the cache alone (seed 85452).
     pub(super) files: Vec<(PathBuf, Vec<u8>)>,
 }
 
@@ -142,10 +143,11 @@ impl World {
         }
         let before = self.disk.read(&map.path);
         harm.apply(&self.disk, &map.path);
-        let after = self.disk.read(&map.path);
+        let mut after = self.disk.read(&map.path);
         if before == after {
             return None;
         }
+        after.truncate(usize::try_from(kept[index].end_offset).unwrap_or(usize::MAX));
         self.mending.files.push((map.path.clone(), after));
         Some(cost_of(map, harm))
     }

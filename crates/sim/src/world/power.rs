@@ -27,6 +27,13 @@ impl Crash {
     }
 }
 
+impl Health {
+    /// What such a stop is on a disk in this health.
+    pub(super) fn after(self, stopped: Stopped) -> Stopped {
+        if self == Self::Sound { stopped } else { Stopped::Failing }
+    }
+}
+
 impl World {
     /// Opens the new queue.
     pub(super) fn begin(&mut self) -> Checked {
@@ -76,12 +83,12 @@ impl World {
             How::Kill => {
                 self.counts.kills += 1;
                 self.disk = self.disk.kill();
-                if self.health == Health::Sound { Stopped::Killed } else { Stopped::PowerCut }
+                self.health.after(Stopped::Killed)
             }
             How::PowerCut(survival) => {
                 self.counts.power_cuts += 1;
                 self.disk = self.disk.power_cut(survival);
-                Stopped::PowerCut
+                self.health.after(Stopped::PowerCut)
             }
         }
     }
@@ -125,7 +132,7 @@ impl World {
         }
         self.health = if self.is_limited { Health::Troubled } else { Health::Sound };
         // An open that was stopped has made the clean stop void, but everything is durable all the same.
-        let stopped = if planned.is_empty() { stopped } else { Stopped::PowerCut };
+        let stopped = if planned.is_empty() { stopped } else { stopped.max(Stopped::PowerCut) };
         for interrupt in &planned {
             self.stopped_recovery(interrupt);
         }

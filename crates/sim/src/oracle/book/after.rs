@@ -15,16 +15,22 @@ impl Book {
         self.ensure(end <= self.end(), Kind::Resurrected, || {
             format!("recovered up to {end}, accepted up to {}", self.end())
         })?;
+        self.ensure(end >= self.recovered_end, Kind::Lost, || {
+            format!("recovered up to {end}, and up to {} before", self.recovered_end)
+        })?;
         self.check_losses(view)?;
         self.ensure(view.first <= self.first_max(), Kind::Lost, || {
             format!("the oldest record kept is {}, the floor at most {}", view.first, self.first_max())
         })?;
         self.cut(stopped, end)?;
+        // What follows may be there behind what was given up, and of that the client may not have been told (seed 75074).
+        let there = if stopped < Stopped::Failing { Fate::Durable } else { Fate::Maybe };
         for record in self.records.iter_mut().flatten() {
             if matches!(record.fate, Fate::Pending | Fate::Written) {
-                record.fate = Fate::Durable;
+                record.fate = there;
             }
         }
+        self.recovered_end = end;
         self.may_jump = self.level == ReadLevel::Written;
         self.check_tags(end, view)?;
         self.check_cursors(end, view)

@@ -26,8 +26,8 @@ pub struct Cost {
 pub(super) struct Losses {
     /// Lost for good: whoever comes by is told so.
     lost: BTreeSet<u64>,
-    /// Hit, and perhaps below the floor.
-    below: BTreeSet<u64>,
+    /// Hit, and perhaps below the floor, or not there: of what was given up nobody knows (seed 86405).
+    doubtful: BTreeSet<u64>,
     /// The queue says that it remembers these as lost.
     remembered: BTreeSet<u64>,
     /// Reports named these.
@@ -44,7 +44,7 @@ impl Losses {
     }
 
     fn may_be(&self, seq: u64) -> bool {
-        self.lost.contains(&seq) || self.below.contains(&seq)
+        self.lost.contains(&seq) || self.doubtful.contains(&seq)
     }
 }
 
@@ -99,11 +99,13 @@ impl Book {
                 record.fate = Fate::Lost;
             }
         }
+        let is_doubtful = |seq: &&u64| **seq < first || self.fate(**seq) == Some(Fate::Maybe);
+        let doubtful: Vec<u64> = cost.seqs.iter().filter(is_doubtful).copied().collect();
+        self.losses.doubtful.extend(doubtful);
         if cost.may_cost_tags {
             self.tags.iter_mut().for_each(|tag| tag.is_doubtful = true);
         }
         self.losses.lost.extend(&lost);
-        self.losses.below.extend(cost.seqs.range(..first));
         self.losses.is_all_known = false;
         self.losses.first = first;
         Ok(())
