@@ -123,8 +123,8 @@ impl World {
         segments: &[OnDisk],
     ) -> Option<Cost> {
         let floor = self.oracle.book(stream)?.floor_max();
-        let of_stream = segments.iter().filter(|on_disk| on_disk.stream == stream);
-        let kept: Vec<&OnDisk> = of_stream.filter(|on_disk| on_disk.end_seq > floor).collect();
+        let of_stream: Vec<&OnDisk> = segments.iter().filter(|on_disk| on_disk.stream == stream).collect();
+        let kept: Vec<&OnDisk> = of_stream.iter().copied().filter(|on_disk| on_disk.end_seq > floor).collect();
         let files = self.disk.files();
         let map = |on_disk: &&OnDisk| {
             let is_there = files.contains(&on_disk.path);
@@ -136,9 +136,10 @@ impl World {
         let index = segment % maps.len().max(1);
         let map = maps.get(index)?;
         let harm = harm_of(map, hurt)?;
-        // A header that is gone does not say any more where the segment in front ends: dead batches behind that may be read again
-        // (seeds 11029, 11624).
-        if index > 0 && destroys_header(harm) {
+        // A header that is gone does not say any more where the segment in front ends: dead batches behind that may be read again,
+        // also where that one holds nothing that counts (seeds 11029, 11624, 304973).
+        let is_oldest = of_stream.first().is_some_and(|oldest| oldest.path == map.path);
+        if !is_oldest && destroys_header(harm) {
             return None;
         }
         let before = self.disk.read(&map.path);

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use pq::ReadLevel;
+
 use super::{Book, index};
 use crate::oracle::record::Fate;
 use crate::oracle::recovered::StreamView;
@@ -94,6 +96,11 @@ impl Book {
                 format!("seq {seq} is gone, and not read as lost")
             })?;
         }
+        // Seqs left out behind the last record are told lost with it, up to where an empty segment begins (seed 311773).
+        let is_tail_lost = (self.end() - 1..end).all(|seq| lost.contains(&seq));
+        if self.level == ReadLevel::Written && is_tail_lost && end > self.end() {
+            self.records.resize(index(end), None);
+        }
         for seq in &lost {
             if let Some(Some(record)) = self.records.get_mut(index(*seq)) {
                 record.fate = Fate::Lost;
@@ -122,6 +129,8 @@ impl Book {
 
     pub(in crate::oracle) fn mended(&mut self) {
         self.losses.is_all_known = true;
+        // What everybody may be past, nobody needs to be told (seed 150815).
+        self.losses.first = self.losses.first.max(self.floor_max);
     }
 
     /// A report names these as newly found lost.
