@@ -124,7 +124,8 @@ impl World {
     ) -> Option<Cost> {
         let floor = self.oracle.book(stream)?.floor_max();
         let of_stream: Vec<&OnDisk> = segments.iter().filter(|on_disk| on_disk.stream == stream).collect();
-        let kept: Vec<&OnDisk> = of_stream.iter().copied().filter(|on_disk| on_disk.end_seq > floor).collect();
+        let kept: Vec<&OnDisk> =
+            of_stream.iter().copied().filter(|on_disk| on_disk.end_seq > floor).collect();
         let files = self.disk.files();
         let map = |on_disk: &&OnDisk| {
             let is_there = files.contains(&on_disk.path);
