@@ -44,8 +44,8 @@ pub use flip::flip;
 pub use fuzz::{fuzz_directory, fuzz_journals, fuzz_operations, fuzz_segment};
 pub use model::{Reference, Size, StreamModel, Tried, run as run_model};
 pub use operation::{
-    Crash, Damage, How, Hurt, Interrupt, Limit, Load, Operation, ReaderIndex, Repair, StreamIndex, Then,
-    TurnEnd, Whose,
+    Bound, Crash, Damage, How, Hurt, Interrupt, Limit, Load, Operation, ReaderIndex, Repair, StreamIndex,
+    Then, TurnEnd, Whose,
 };
 pub use oracle::{
     Book, ConsumerView, Cost, Cursor, Fate, Oracle, Origin, Payload, Presence, Stopped, StreamView, Told,

@@ -2,8 +2,10 @@
 //!
 //! Invariant: every operation may follow every other; what makes no sense now (a read of a stream that is not there) does nothing.
 
+mod bound;
 mod repair;
 
+pub use bound::Bound;
 pub use repair::{Damage, Hurt, Repair, Then};
 
 use sim_disk::{Fault, Moment, On, Survival, errno};
@@ -96,6 +98,10 @@ pub enum Operation {
     Append(StreamIndex, Load),
     /// Records in one all-or-nothing append, with a producer's tag.
     AppendBatch(StreamIndex, Load),
+    /// A record, appended as a future does: at a limit it waits if the policy says so.
+    AppendWaiting(StreamIndex, Load),
+    /// A limit is set. Not drawn: random runs have none.
+    Bound(Bound),
     /// Commit, syncing as the settings say.
     Commit(StreamIndex),
     /// Make everything durable.

@@ -1,5 +1,7 @@
 //! The canonical scenarios: what a queue does, one thing at a time, small enough that every call of it can be stopped.
 
+mod limits;
+
 use disk::{Op, SyncSite};
 use sim_disk::{Fault, On, errno};
 
@@ -87,6 +89,7 @@ pub fn scenarios() -> Vec<Scenario> {
     all.extend(failures());
     all.extend(refusals());
     all.extend(repairs());
+    all.extend(limits::limits());
     all
 }
 

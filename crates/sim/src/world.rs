@@ -14,6 +14,7 @@ mod branch;
 mod damage;
 mod execute;
 mod heard;
+mod limits;
 mod power;
 mod readers;
 mod repair;
@@ -80,6 +81,7 @@ impl Counts {
 struct Held {
     ticket: Ticket,
     is_written: bool,
+    charge_most: u64,
 }
 
 /// One stream's handles.
@@ -88,6 +90,8 @@ struct Slot {
     stream: Option<CoreStream>,
     tickets: Vec<Held>,
     readers: Vec<Reader>,
+    refusals: limits::Refusals,
+    waiting: Option<limits::Waiting>,
 }
 
 /// One consumer's handles.
@@ -98,6 +102,7 @@ struct Reader {
     reading: u64,
     /// The last ones, with the reading each belongs to.
     deliveries: VecDeque<(Delivery, u64)>,
+    passed: limits::Passed,
 }
 
 /// Whether anything was done to the disk that may make calls fail.
@@ -135,6 +140,7 @@ pub struct World {
     /// Errors clients were told.
     told: RefCell<Vec<Heard>>,
     mending: damage::Mending,
+    known: limits::Known,
 }
 
 impl std::fmt::Debug for World {
@@ -182,6 +188,7 @@ impl World {
         let slot = |_| Slot { readers: (0..readers).map(|_| Reader::default()).collect(), ..Slot::default() };
         let slots = (0..setup.streams.len()).map(slot).collect();
         let wall = WallTime::from_unix(Duration::from_secs(1 << 30));
+        let known = limits::Known::of(&setup);
         Self {
             setup,
             disk,
@@ -203,6 +210,7 @@ impl World {
             planned: None,
             told: RefCell::default(),
             mending: damage::Mending::default(),
+            known,
         }
     }
 
@@ -249,6 +257,7 @@ impl World {
     /// From here on calls may fail, without that being a violation: to be said by whoever plans faults on [`World::disk`].
     pub fn expect_trouble(&mut self) {
         self.health = Health::Troubled;
+        self.known.trouble();
     }
 
     /// After every operation: the process may be dead; else tickets are looked at.
@@ -290,6 +299,7 @@ impl World {
     }
 
     fn pass(&mut self, by: Duration) {
+        self.known.pass(by);
         self.now.instant = self.now.instant.saturating_add(by);
         self.now.wall = WallTime::from_unix(self.now.wall.since_unix().saturating_add(by));
     }

@@ -6,7 +6,7 @@ use scheduler::Mode;
 use wal_format::{Incarnation, Now, Seq};
 use wal_store::{Log, ReadBuffers};
 
-use crate::{AckError, Delivery, Gap, ReadError, Start, StreamError, StreamSettings};
+use crate::{AckError, Delivery, Gap, Limits, ReadError, Start, StreamError, StreamSettings, StreamStats};
 
 use super::{AckDone, ConsumerState, Core, StreamState, Turn, TurnResult};
 
@@ -41,6 +41,12 @@ impl CoreStream {
     #[must_use]
     pub fn losses(&self) -> Vec<Gap> {
         self.0.lost_gaps()
+    }
+
+    /// What was counted of it and of its consumers.
+    #[must_use]
+    pub fn stats(&self) -> StreamStats {
+        self.0.stats()
     }
 
     /// Its registered consumers, taken or not, to look at.
@@ -94,6 +100,14 @@ impl Core {
         now: Now,
     ) -> Result<CoreStream, StreamError> {
         self.stream(name, settings, now).map(CoreStream)
+    }
+
+    /// Changes what a stream may hold, durably and at once.
+    ///
+    /// # Errors
+    /// The limits cannot be, or the disk; the old ones stay.
+    pub fn limit_stream(&self, stream: &CoreStream, limits: Limits) -> Result<(), StreamError> {
+        self.set_limits(&stream.0, limits)
     }
 
     /// Deletes a stream with its records and cursors.

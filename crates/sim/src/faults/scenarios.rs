@@ -1,8 +1,9 @@
 //! What goes on while a call fails: each thing the queue does, by itself, on a queue that has something to do it with.
 
+use pq::OnFull;
 use sim_disk::Survival;
 
-use crate::operation::{Crash, How, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose};
+use crate::operation::{Bound, Crash, How, Load, Operation, ReaderIndex, StreamIndex, TurnEnd, Whose};
 use crate::setup::{Setup, kinds_of_streams};
 
 /// See the module.
@@ -96,6 +97,7 @@ pub fn scenarios() -> Vec<Scenario> {
     writing()
         .into_iter()
         .chain(reading())
+        .chain(limits())
         .chain([
             scenario(
                 "power cut, recovery",
@@ -222,6 +224,67 @@ fn reading() -> Vec<Scenario> {
                 Operation::CreateReader(whose(0)),
                 Operation::CreateReader(whose(1)),
             ],
+        ),
+    ]
+}
+
+/// A limit is met, or set, while a call fails.
+fn limits() -> Vec<Scenario> {
+    let scenario = |name, kinds, before, during| Scenario { name, kinds, before, during };
+    let segment =
+        |stream| vec![append(stream, 2, 300), Operation::CommitDurable(stream), Operation::Rotate(stream)];
+    let stored = || [segment(S0), segment(S0)].concat();
+    let bound = |on_full, more| Operation::Bound(Bound::Stream(S0, on_full, more));
+    let waiting = Operation::AppendWaiting(S0, Load { count: 1, bytes: 200 });
+    let goes_on = [Operation::Tick, Operation::CommitDurable(S0)];
+    vec![
+        scenario(
+            "a full stream drains",
+            &[0],
+            [stored(), vec![bound(OnFull::Block, 2000)]].concat(),
+            [vec![waiting.clone()], read_all(), goes_on.to_vec()].concat(),
+        ),
+        scenario(
+            "the oldest are dropped",
+            &[0],
+            [stored(), vec![bound(OnFull::DropOldest, 10_500)]].concat(),
+            vec![
+                append(S0, 1, 200),
+                Operation::CommitDurable(S0),
+                Operation::Tick,
+                Operation::Read(whose(0), 60_000),
+                Operation::Ack(whose(0), 0),
+                Operation::Tick,
+            ],
+        ),
+        scenario(
+            "a lowered cap",
+            &[0],
+            [stored(), segment(S0)].concat(),
+            vec![
+                bound(OnFull::DropOldest, -2000),
+                Operation::Tick,
+                append(S0, 1, 200),
+                Operation::CommitDurable(S0),
+            ],
+        ),
+        scenario(
+            "records grow too old",
+            &[0],
+            [vec![Operation::Bound(Bound::Age(S0, 1600))], segment(S0), vec![Operation::Tick]].concat(),
+            vec![
+                Operation::Pass(1_650_000),
+                Operation::Tick,
+                Operation::Read(whose(0), 60_000),
+                Operation::Tick,
+            ],
+        ),
+        scenario(
+            "a full queue drains",
+            &[0, 0],
+            [stored(), segment(S1), vec![Operation::Bound(Bound::Queue(2000)), Operation::Close]].concat(),
+            [vec![Operation::AppendWaiting(S1, Load { count: 1, bytes: 200 })], read_all(), goes_on.to_vec()]
+                .concat(),
         ),
     ]
 }

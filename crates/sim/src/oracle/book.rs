@@ -3,6 +3,7 @@
 mod after;
 mod consumers;
 mod damage;
+mod drops;
 
 pub use damage::Cost;
 
@@ -56,6 +57,7 @@ pub struct Book {
     floor_max: u64,
     tags: Vec<Tagged>,
     losses: damage::Losses,
+    drops: drops::Drops,
 }
 
 fn index(seq: u64) -> usize {
@@ -76,6 +78,7 @@ impl Book {
             floor_max: 1,
             tags: Vec::new(),
             losses: damage::Losses::default(),
+            drops: drops::Drops::default(),
         }
     }
 
@@ -184,6 +187,7 @@ impl Book {
     /// It is not the one it must be given.
     pub fn delivered(&mut self, name: &str, seq: u64, payload: &[u8], scratch: &mut Vec<u8>) -> Checked {
         self.step(name, seq, seq + 1)?;
+        self.check_not_dropped(seq)?;
         let level = self.level;
         let is_recovered = seq < self.recovered_end;
         let Some(record) = self.record(seq).copied() else {
@@ -229,6 +233,7 @@ impl Book {
                 }
                 GapReason::Lost => self.may_be_lost(seq),
                 GapReason::Retired => seq < self.floor_max,
+                GapReason::Trimmed | GapReason::Expired => self.is_dropped(seq, gap.reason),
                 _ => false,
             };
             let kind = if fate == Some(Fate::Durable) { Kind::Lost } else { Kind::FalseAlarm };

@@ -43,6 +43,8 @@ pub struct StreamView {
     pub consumers: Vec<ConsumerView>,
     /// Everything ever found to be lost.
     pub losses: Vec<Gap>,
+    /// Records its limits ever dropped before every consumer had them: for bytes, and for age.
+    pub dropped: (u64, u64),
     /// The last tag of each producer.
     pub tags: Vec<(Vec<u8>, Vec<u8>)>,
 }

@@ -84,6 +84,7 @@ impl World {
                     book.taken(&name, taken.cursor().get(), origin)?;
                 }
                 self.slots[stream].readers[reader].taken = Some(taken);
+                self.count_from_here(stream, reader);
                 Ok(())
             }
             Err(error) => self.expect("create a consumer", &error),
@@ -118,8 +119,8 @@ impl World {
     }
 
     pub(super) fn tick(&mut self) -> Checked {
+        self.before_save();
         let Some(core) = &self.core else { return Ok(()) };
-        self.oracle.saving();
         let ticked = core.tick(self.now);
         if self.is_dead() {
             return Ok(());
@@ -134,7 +135,8 @@ impl World {
         let Some(core) = &self.core else { return Ok(()) };
         core.run_timers(self.now.instant);
         self.trace = mix(self.trace ^ core.commit_due(self.now) as u64);
-        self.oracle.saving();
+        self.before_save();
+        let Some(core) = &self.core else { return Ok(()) };
         let ticked = core.tick_if_due(self.now);
         if self.is_dead() {
             return Ok(());
@@ -169,7 +171,11 @@ impl World {
                 }
             }
         }
-        Ok(())
+        let dropped = self.look_at_floors()?;
+        let is_told = report.floors_count == 0 || report.dropped_count == dropped;
+        crate::violation::ensure(is_told, Kind::Unexpected, || {
+            format!("{dropped} records were dropped, a save says {}", report.dropped_count)
+        })
     }
 
     /// A stop in order, and the next start.
@@ -182,8 +188,8 @@ impl World {
 
     /// A stop in order; `None`: there was nothing to stop, or the machine stopped in it.
     pub(super) fn close_only(&mut self) -> Checked<Option<Stopped>> {
+        self.before_save();
         let Some(core) = &self.core else { return Ok(None) };
-        self.oracle.saving();
         let now = self.now;
         let closed = core.close(|| now);
         if self.is_dead() {

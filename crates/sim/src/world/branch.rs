@@ -5,6 +5,7 @@ use pq::Now;
 use sim_disk::{Fault, Moment, On, SimDisk};
 
 use super::damage::Mending;
+use super::limits::Known;
 use super::{Health, World};
 use crate::operation::{How, Operation, Then};
 use crate::oracle::{Oracle, Stopped, View};
@@ -23,6 +24,7 @@ pub struct Remains {
     is_limited: bool,
     health: Health,
     mending: Mending,
+    known: Known,
 }
 
 impl World {
@@ -74,6 +76,7 @@ impl World {
             is_limited: self.is_limited,
             health: self.health,
             mending: self.mending.clone(),
+            known: self.known.clone(),
         };
         (remains, self.disk)
     }
@@ -102,6 +105,7 @@ impl Remains {
         world.is_limited = self.is_limited;
         world.health = if self.is_limited { Health::Troubled } else { Health::Sound };
         world.mending = self.mending.clone();
+        world.known = self.known.clone();
         world.ignore_sites();
         match world.recover(self.health.after(stopped)) {
             Ok(view) => Ok((world, view)),

@@ -14,6 +14,8 @@ impl World {
         match operation {
             Operation::Append(stream, load) => self.append(self.at(*stream), *load),
             Operation::AppendBatch(stream, load) => self.append_batch(self.at(*stream), *load),
+            Operation::AppendWaiting(stream, load) => self.append_waiting(self.at(*stream), *load),
+            Operation::Bound(bound) => self.bound(*bound),
             Operation::Commit(stream) => self.commit(self.at(*stream), wal_store::Want::Batch),
             Operation::CommitDurable(stream) => self.commit(self.at(*stream), wal_store::Want::Durable),
             Operation::Wait(stream) => self.wait(self.at(*stream)),

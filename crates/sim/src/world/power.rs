@@ -62,10 +62,13 @@ impl World {
         for slot in &mut self.slots {
             slot.stream = None;
             slot.tickets.clear();
+            slot.refusals = super::limits::Refusals::default();
+            slot.waiting = None;
             for reader in &mut slot.readers {
                 reader.taken = None;
                 reader.deliveries.clear();
                 reader.reading = 0;
+                reader.passed = super::limits::Passed::default();
             }
         }
         if let Some(core) = self.core.take() {
@@ -202,7 +205,7 @@ impl World {
                 }
             }
         }
-        Ok(())
+        self.limits_found()
     }
 
     /// Recovering a copy, after one more power cut, must come to the same.

@@ -52,7 +52,7 @@ impl World {
     fn given(&mut self, stream: usize, reader: usize, delivery: &Delivery) -> Checked {
         let name = reader_name(reader);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut gap_seqs = 0;
+        let mut gaps = Vec::new();
         let mut items_count = 0;
         let mut checked = Ok(());
         if let Some(book) = self.oracle.book_mut(stream) {
@@ -66,7 +66,7 @@ impl World {
                     }
                     Item::Gap(gap) => {
                         at = gap.to.get();
-                        gap_seqs += gap.count();
+                        gaps.push(gap);
                         book.gap(&name, gap)
                     }
                     _ => Ok(()),
@@ -80,7 +80,8 @@ impl World {
             });
         }
         self.scratch = scratch;
-        self.counts.gap_seqs += gap_seqs;
+        self.counts.gap_seqs += gaps.iter().map(pq::Gap::count).sum::<u64>();
+        self.passes(stream, reader, &gaps);
         self.counts.delivered += items_count;
         self.note(delivery.next().get());
         let reader = &mut self.slots[stream].readers[reader];
@@ -212,6 +213,7 @@ impl World {
                     format!("{name} sought {to} of {first}..{end} and stands at {at}")
                 })?;
                 self.slots[stream].readers[reader].reading += 1;
+                self.slots[stream].readers[reader].passed = super::limits::Passed::default();
                 if let Some(book) = self.oracle.book_mut(stream) {
                     book.sought(&name, wanted);
                 }

@@ -33,11 +33,12 @@ impl World {
             for reader in 0..self.readers_count() {
                 self.create_reader(stream, reader)?;
             }
-            self.append(stream, Load { count: 2, bytes: 100 })?;
+            self.append_at_last(stream, Load { count: 2, bytes: 100 })?;
         }
         self.until_idle()?;
         for stream in 0..self.slots.len() {
             self.check_delivered(stream)?;
+            self.check_counts(stream)?;
             self.rotate(stream)?;
         }
         self.until_idle()?;
@@ -47,12 +48,12 @@ impl World {
     }
 
     /// Rounds of what is due, until nothing is.
-    fn until_idle(&mut self) -> Checked {
+    pub(super) fn until_idle(&mut self) -> Checked {
         for _ in 0..ROUNDS_MAX {
             let mut waiting = 0;
             for stream in 0..self.slots.len() {
                 self.poll_tickets(stream);
-                waiting += self.waiting_tickets(stream);
+                waiting += self.waiting_tickets(stream) + usize::from(self.slot(stream).waiting.is_some());
             }
             self.timers()?;
             self.look_at_tickets()?;

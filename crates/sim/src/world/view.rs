@@ -43,6 +43,7 @@ fn stream(handle: &CoreStream) -> StreamView {
     let mut tags: Vec<_> =
         handle.log().last_tags().into_iter().map(|tag| (tag.producer.to_vec(), tag.value.to_vec())).collect();
     tags.sort();
+    let stats = handle.stats();
     StreamView {
         name: handle.name().to_owned(),
         incarnation: handle.incarnation(),
@@ -51,6 +52,7 @@ fn stream(handle: &CoreStream) -> StreamView {
         readable: ends.readable.get(),
         consumers: consumers.collect(),
         losses: handle.losses(),
+        dropped: (stats.trimmed_records_count, stats.expired_records_count),
         tags,
     }
 }

@@ -3,6 +3,7 @@
 use pq::{AppendError, CommitError, Level, Tag};
 use wal_store::{Record, Ticket, Want};
 
+use super::limits::charge_most;
 use super::{Held, World};
 use crate::operation::Load;
 use crate::oracle::{Payload, Told};
@@ -11,7 +12,7 @@ use crate::violation::Checked;
 
 impl World {
     /// New payloads, never used before.
-    fn payloads(&mut self, load: Load, limit: usize) -> Vec<Payload> {
+    pub(super) fn payloads(&mut self, load: Load, limit: usize) -> Vec<Payload> {
         let one = |id: u64| {
             // Some are empty, most are about as long as asked for, none is over the limit.
             let bytes = match mix(id) % 16 {
@@ -31,7 +32,7 @@ impl World {
             payload.write(&mut self.scratch);
             match handle.log().append(self.scratch.as_slice(), self.now) {
                 Ok(ticket) => self.accepted(stream, ticket, &[payload], None)?,
-                Err(error) => return self.refused(&error),
+                Err(error) => return self.refused(stream, &error),
             }
         }
         Ok(())
@@ -59,11 +60,11 @@ impl World {
         let Ok(tag) = Tag::new(producer, &value) else { return Ok(()) };
         match handle.log().append_batch(&records, Some(tag), self.now) {
             Ok(ticket) => self.accepted(stream, ticket, &payloads, Some((producer, &value))),
-            Err(error) => self.refused(&error),
+            Err(error) => self.refused(stream, &error),
         }
     }
 
-    fn accepted(
+    pub(super) fn accepted(
         &mut self,
         stream: usize,
         ticket: Ticket,
@@ -76,11 +77,16 @@ impl World {
         if let Some(book) = self.oracle.book_mut(stream) {
             book.appended(first, payloads, tag)?;
         }
-        self.slots[stream].tickets.push(Held { ticket, is_written: false });
+        self.counted_in(stream, ticket.end().get());
+        let charge_most = charge_most(payloads);
+        self.slots[stream].tickets.push(Held { ticket, is_written: false, charge_most });
         Ok(())
     }
 
-    fn refused(&mut self, error: &AppendError) -> Checked {
+    pub(super) fn refused(&mut self, stream: usize, error: &AppendError) -> Checked {
+        if let Some(checked) = self.refused_space(stream, error) {
+            return checked;
+        }
         match error {
             // Little room is the setup's wish; but what is stored holds none.
             AppendError::Busy { .. } if (0..self.slots.len()).any(|n| self.waiting_tickets(n) > 0) => Ok(()),
@@ -140,7 +146,8 @@ impl World {
             self.slots[stream].tickets = tickets;
             found?;
         }
-        Ok(())
+        self.look_at_waiting()?;
+        self.check_caps()
     }
 
     /// Tickets that tell nothing more than that they wait.

@@ -19,6 +19,7 @@ impl Book {
             format!("recovered up to {end}, and up to {} before", self.recovered_end)
         })?;
         self.check_losses(view)?;
+        self.dropped(view.first, view.dropped)?;
         self.ensure(view.first <= self.first_max(), Kind::Lost, || {
             format!("the oldest record kept is {}, the floor at most {}", view.first, self.first_max())
         })?;
