@@ -85,8 +85,7 @@ impl File for OsFile {
         let write = |rest: &[IoSlice<'_>], at: u64| {
             if at > offset {
                 // The write before was cut short, by a limit perhaps: one that begins at it meets the signal.
-                size_limit::look_again();
-                size_limit::allows(at.saturating_add(1))?;
+                size_limit::allows_anew(at.saturating_add(1))?;
             }
             rustix::io::pwritev(&self.fd, rest, at)
         };

@@ -26,6 +26,14 @@ pub(super) fn allows(end: u64) -> Result<()> {
     OF_PROCESS.allows(end, ask)
 }
 
+/// As [`allows`], and asks whatever is known: a limit may have come meanwhile.
+///
+/// # Errors
+/// As [`allows`].
+pub(super) fn allows_anew(end: u64) -> Result<()> {
+    OF_PROCESS.allows_anew(end, ask)
+}
+
 /// Asks whether there is a limit now.
 pub(super) fn look_again() {
     OF_PROCESS.look_again(ask);
@@ -54,9 +62,10 @@ impl SizeLimit {
     }
 
     fn allows(&self, end: u64, ask: impl Fn() -> Option<u64>) -> Result<()> {
-        if !self.may_be.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+        if self.may_be.load(Ordering::Relaxed) { self.allows_anew(end, ask) } else { Ok(()) }
+    }
+
+    fn allows_anew(&self, end: u64, ask: impl Fn() -> Option<u64>) -> Result<()> {
         match self.look_again(ask) {
             Some(limit) if end > limit => Err(Errno::FBIG),
             _ => Ok(()),

@@ -31,4 +31,8 @@ fn without_a_limit_it_is_asked_once_and_under_one_before_each_write() {
     let before = asked.get();
     known.allows(1000, ask).unwrap();
     assert_eq!(asked.get(), before);
+    // A write was cut short: there may be one again, and one question tells.
+    limit.set(Some(50));
+    assert_eq!(known.allows_anew(51, ask), Err(Errno::FBIG));
+    assert_eq!(asked.get(), before + 1);
 }
