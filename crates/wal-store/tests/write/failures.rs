@@ -267,6 +267,37 @@ fn a_set_that_never_fits_as_a_whole_is_stored_in_parts() {
     }
 }
 
+// S33, S42: one round fills the segment that is open, goes on in a new one, and is refused in the middle of that.
+#[test]
+fn what_a_freshly_rotated_file_has_room_for_is_stored_and_the_rest_goes_on() {
+    for parts in 1..=3 {
+        let world = World::new();
+        // Three batches a segment, two pages each.
+        let segment_bytes_max = 4096 + 3 * 8192;
+        let log = world.log(Settings {
+            batch_records_max: 1,
+            segment_bytes_max,
+            batch_bytes_max: 8100,
+            record_bytes_max: 8000,
+            ..settings()
+        });
+        append(&log, &[1; 8000], 1).unwrap();
+        let tickets: Vec<_> = (0..10_u8).map(|n| log.append(&[n; 8000][..], at(2)).unwrap()).collect();
+        world.disk.set_capacity(Some(world.disk.used_bytes() + 2 * 8192 + 4096 + parts * 8192));
+        let error = log.commit(at(3), Want::Durable).unwrap_err();
+        assert!(matches!(&error, CommitError::Stalled { .. }) && error.is_retryable(), "{error:?}");
+        let stored = 3 + parts;
+        assert_eq!(log.ends().durable.get() - 1, stored, "what there is room for");
+        assert_eq!(seqs(&world.durable_payloads()), (1..=stored).collect::<Vec<_>>());
+        assert_eq!(log.segments().len(), 2);
+        world.disk.set_capacity(None);
+        log.commit(at(1_000), Want::Durable).unwrap();
+        assert_eq!(seqs(&world.durable_payloads()), (1..=11).collect::<Vec<_>>());
+        assert!(tickets.iter().all(|ticket| ticket.peek(Level::Durable).unwrap().is_ok()));
+        assert_eq!(world.room.used(), 0);
+    }
+}
+
 // S34: `ulimit -f`.
 #[test]
 fn a_file_size_limit_below_the_segment_size_makes_smaller_segments() {
