@@ -131,6 +131,7 @@ struct Streams {
 /// A stream whose files could not be recovered.
 #[derive(Debug, Clone)]
 struct Paused {
+    id: StreamId,
     reason: String,
 }
 

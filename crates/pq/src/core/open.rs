@@ -150,7 +150,7 @@ impl Streams {
                 self.by_id.insert(stream.id, stream);
             }
             Err(reason) => {
-                self.paused.insert(entry.name, Paused { reason });
+                self.paused.insert(entry.name, Paused { id: entry.id, reason });
             }
         }
     }

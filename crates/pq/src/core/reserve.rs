@@ -46,7 +46,8 @@ pub(super) struct Reserve {
     /// Whose writes it holds back.
     room: Arc<Room>,
     bytes: u64,
-    /// Held while the file is made or unlinked, and what follows for the writes is said: both change together.
+    /// A long lock, held while the file is made or unlinked and what follows for the writes is said: were it let go in between, records
+    /// would be let through that a save just had held back. Nobody who appends takes it; a commit does only while records are held back.
     state: Mutex<State>,
     quiet: Quiet,
 }

@@ -70,6 +70,9 @@ impl Core {
         let mut streams = self.streams_mut();
         streams.paused.remove(name);
         streams.add(entry, opened.clone());
+        drop(streams);
+        // Its files are its log's to count from here on, or are not yet.
+        self.count_other(&ledger);
         opened.map_err(|reason| StreamError::Paused { name: name.to_owned(), reason })
     }
 
@@ -140,6 +143,7 @@ impl Core {
         if let Some(stream) = &stream {
             stream.log.give_up_space();
         }
+        self.count_other(&ledger);
         Ok(())
     }
 

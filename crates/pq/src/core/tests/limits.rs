@@ -372,6 +372,54 @@ fn a_queue_that_is_full_rotates_what_is_delivered_in_any_stream() {
     drop(of_a);
 }
 
+// S22, S56: a stream that cannot run takes its space all the same, until it runs again or is deleted.
+#[test]
+fn the_files_of_a_stream_that_is_paused_count_against_the_queues_limit() {
+    for deletes in [false, true] {
+        let options = Options {
+            bytes_max: Some((2 << 20) + 12 * SEGMENT),
+            stream: settings(None, OnFull::Block),
+            ..Options::default()
+        };
+        let rig = Rig::new(options.clone());
+        let (a, b) = (rig.stream("a"), rig.stream("b"));
+        for _ in 0..4 {
+            append(&rig, &a, 500).unwrap();
+            a.log.rotate(rig.now).unwrap();
+        }
+        append(&rig, &b, 500).unwrap();
+        rig.commit(&b);
+        rig.core.tick(rig.now).unwrap();
+        drop((a, b));
+        let disk = rig.disk.kill();
+        drop(rig);
+        disk.plan(Fault::forever(
+            On::OpPath(disk::Op::Read, format!("{:016x}.seg", 4)),
+            1,
+            sim_disk::errno::EIO,
+        ));
+        let rig = Rig::on(disk.clone(), options, 2);
+        assert_eq!(rig.core.paused().len(), 1);
+        let space = rig.core.room().space();
+        let on_disk = || disk.files().iter().map(|path| disk.read(path).len() as u64).sum::<u64>();
+        assert_eq!(space.used(), on_disk());
+        let b = rig.stream("b");
+        while append(&rig, &b, 500).is_ok() {
+            rig.commit(&b);
+        }
+        assert!(on_disk() <= rig.core.options().bytes_max.unwrap(), "{}", on_disk());
+        let before = space.used();
+        if deletes {
+            rig.core.delete_stream("a", rig.now).unwrap();
+            assert_eq!(space.used(), on_disk(), "gone with it");
+        } else {
+            disk.clear_faults();
+            rig.stream("a");
+            assert_eq!(space.used(), before, "counted once");
+        }
+    }
+}
+
 #[test]
 fn quarantine_counts_against_the_limit_until_the_user_empties_it() {
     let options = Options {
