@@ -54,7 +54,10 @@ impl Book {
     /// Whether a seq may be told lost: it is, or no record ever had it and the next record on one side is: what was left out there
     /// is known from that record's batch alone.
     pub(super) fn may_be_lost(&self, seq: u64) -> bool {
-        let is_record = |seq: &u64| matches!(self.fate(*seq), Some(Fate::Durable | Fate::Lost | Fate::Gone));
+        let is_record = |seq: &u64| {
+            matches!(self.fate(*seq), Some(Fate::Durable | Fate::Lost | Fate::Gone))
+                || self.losses.may_be(*seq)
+        };
         let is_beside_lost = || {
             let behind = (seq + 1..self.end()).find(is_record);
             let before = (1..seq).rev().find(is_record);
