@@ -21,7 +21,7 @@ Try it:
   pq read /tmp/q greetings
   pq stat /tmp/q
 
-Exit codes: 0 all is well; 1 it ran, and records are lost, damaged or were refused; 2 it could not run.";
+Exit codes: 0 all is well; 1 it ran, and records are lost, damaged or were refused; 2 it could not run, or not write its output.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -41,12 +41,15 @@ pub(crate) enum Command {
     /// Show streams, segments, consumers and how far each is
     ///
     /// It only looks: it works beside a running pq, needs no lock and changes nothing. The numbers are those that are saved: a consumer may
-    /// be a fraction of a second further. Below them: records that are known to be lost, and files in quarantine, which only you remove.
+    /// be a fraction of a second further. Below them: records that are known to be lost, files in quarantine, which only you remove, and
+    /// what could not be shown. Exit codes: 0 all of it; 1 a stream could not be looked through, or segments are there that no stream
+    /// stands for: the others are shown; 2 it could not run.
     Stat(Look),
     /// Check every byte; change nothing
     ///
-    /// Reads every segment and checks every checksum; works beside a running pq. Exit codes: 0 clean; 1 damage found, told exactly (which
-    /// records are lost, in which file, at which byte); 2 the check could not run. What a crash left behind the end of a file is no damage,
+    /// Reads every segment and checks every checksum, and sees what `pq repair` would mend of the queue's own files; works beside a running
+    /// pq. Exit codes: 0 clean; 1 damage found, told exactly (which records are lost, in which file, at which byte; a stream that cannot
+    /// be looked through is damaged, and the others are checked); 2 the check could not run, or its result not be written. What a crash left behind the end of a file is no damage,
     /// nor is a loss that is written down already (`pq stat` lists those) and of which no damaged byte is left.
     Verify(Look),
     /// Print a stream as JSON lines, gaps as lines of their own
@@ -61,8 +64,9 @@ pub(crate) enum Command {
     /// Without --apply it only plans: it works beside a running pq and changes nothing. With --apply nobody else may own the queue. It
     /// writes damaged segments again with all their whole records (a copy, read back, then put in place in one step), writes down exactly
     /// which records are lost, and writes damaged catalogs and cursors again with all that is sound in them. Every original is kept in
-    /// the directory `quarantine`, which only you empty. Killed at any moment it loses nothing: run it again. Exit codes: 0 nothing to do;
-    /// 1 damage found or repaired, told exactly; 2 it could not run.
+    /// the directory `quarantine`, which only you empty. Killed at any moment it loses nothing: run it again. What it cannot mend by itself
+    /// is a lost catalog: the names of streams stand nowhere else, so --adopt gives them. Exit codes: 0 nothing to do or, with --apply,
+    /// all of it done; 1 there is damage or, with --apply, some is left, and what mends it is told; 2 it could not run.
     Repair(Repair),
 }
 
@@ -132,7 +136,8 @@ where it was: sources where they were read up to, sinks behind what they got.
 A line longer than record_bytes_max is split into records; joined again by the file and stdout sinks, no byte is lost. Rotation by
 copying and truncating (copytruncate) can lose what is written between the copy and the truncation; rotation by renaming loses nothing.
 
-Records go to stdout only by a stdout sink; progress, notices and the summary go to stderr.";
+Records go to stdout only by a stdout sink; progress, notices and the summary go to stderr. A stdout that cannot be written (nobody reads
+it, or its disk is full) ends the run with a message and exit code 2; what was not written is kept.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

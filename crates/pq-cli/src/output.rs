@@ -31,8 +31,14 @@ pub(crate) fn put(bytes: &[u8]) -> Result<Reader, Failure> {
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(Reader::Present),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::wrong(format!("stdout cannot be written: {error}"))),
+        Err(error) => Err(stdout_failure(&error)),
     }
+}
+
+/// Says nothing about the data: the output is not whole, that is all.
+pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
+    Failure::new(format!("stdout cannot be written: {error}"))
+        .help("what was printed is not whole; the queue is as it was")
 }
 
 /// A count with its thousands apart: `1,234,567`.
@@ -46,6 +52,16 @@ pub(crate) fn count(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A count with what it counts: `1 batch`, `2 batches`, `1,234 records`.
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    let ending = match what {
+        _ if n == 1 => "",
+        what if what.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", count(n))
 }
 
 /// Seqs `from` to `to`, both there: `record 7`, `records 7 to 9`.

@@ -3,7 +3,7 @@
 //! ```text
 //!   configuration ─> queue open ─> streams, claims, sinks ─> sources
 //!        sources done, all delivered ─┐
-//!        SIGINT, SIGTERM, stdout gone ┴─> sources stop ─> queue closes (within the deadline) ─> summary
+//!        SIGINT, SIGTERM, stdout fails┴─> sources stop ─> queue closes (within the deadline) ─> summary
 //! ```
 //! One thread waits for events; sources have threads of their own; sinks are driven by the queue.
 
@@ -15,25 +15,25 @@ pub(crate) mod report;
 mod summary;
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::MultiProgress;
-use pq::Queue;
+use pq::{GapReason, Queue};
 
 use crate::Ended;
 use crate::cli::Run;
 use crate::config::{AtEnd, Plan};
-use crate::failure::{EXIT_WRONG, Failure};
-use crate::output::{missing, tell};
+use crate::failure::{EXIT_CANNOT, EXIT_WRONG, Failure};
+use crate::output::{missing, stdout_failure, tell};
 use crate::source::Stop;
 use crate::source::shard::{self, Part, Pipeline as _, Shard};
 use crate::source::stdin::{Ended as StdinEnded, Losses, Stdin, StdinStop, WhenFull};
 use events::{Event, watch_signals};
-pub(crate) use open_failure::open_failure;
+pub(crate) use open_failure::{help_of_disk, inspect_failure, open_failure};
 use pipeline::Pipeline;
 use progress::Progress;
 use report::Reporter;
@@ -76,10 +76,14 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
     let shows_bars = !args.quiet && std::io::stderr().is_terminal();
     let reporter = Arc::new(Reporter::new(shows_bars.then(MultiProgress::new)));
     let queue = open(&plan)?;
-    report_recovery(&queue, &reporter);
-    let closed_events = events.clone();
-    let on_stdout_closed = Arc::new(move || drop(closed_events.send(Event::StdoutClosed)));
-    let pipeline = Arc::new(Pipeline::new(plan, queue.clone(), Arc::clone(&reporter), on_stdout_closed));
+    let is_lost = report_recovery(&queue, &reporter);
+    let failed_events = events.clone();
+    let on_stdout_failed = Arc::new(move |error: &io::Error| {
+        let failure =
+            stdout_failure(error).help("what was not written is kept: run it again, and it goes on there");
+        drop(failed_events.send(Event::StdoutFailed(failure)));
+    });
+    let pipeline = Arc::new(Pipeline::new(plan, queue.clone(), Arc::clone(&reporter), on_stdout_failed));
     let progress = (!args.quiet).then(|| Progress::start(queue.clone(), Arc::clone(&reporter)));
     let why = pipeline.ensure(first_streams(&pipeline)).and_then(|()| {
         let mut sources = Sources::start(&pipeline, events)?;
@@ -100,7 +104,11 @@ fn run_plan(args: &Run, plan: Plan, events: &Sender<Event>, received: &Receiver<
     if let Some(path) = &args.summary_json {
         summary.write_json(path)?;
     }
-    Ok(if reporter.failures_count() > 0 || summary.lost_count() > 0 { EXIT_WRONG } else { 0 })
+    Ok(match why {
+        Why::StdoutFailed => EXIT_CANNOT,
+        _ if is_lost || reporter.failures_count() > 0 || summary.lost_count() > 0 => EXIT_WRONG,
+        _ => 0,
+    })
 }
 
 /// Opens the queue; the message names its directory.
@@ -108,7 +116,8 @@ fn open(plan: &Plan) -> Result<Queue, Failure> {
     Queue::open(&plan.dir, plan.options.clone()).map_err(|error| open_failure(&plan.dir, &error))
 }
 
-fn report_recovery(queue: &Queue, reporter: &Reporter) {
+/// Tells what opening found; whether records were found to be lost.
+fn report_recovery(queue: &Queue, reporter: &Reporter) -> bool {
     let recovery = queue.recovery();
     recovery.notes.iter().for_each(|note| reporter.notice(note));
     recovery.strays.iter().for_each(|name| reporter.notice(format!("{name} is not the queue's, ignored")));
@@ -118,17 +127,25 @@ fn report_recovery(queue: &Queue, reporter: &Reporter) {
             reporter.notice(format!("stream `{}`: {}", stream.name, missing(*gap)));
         }
         if let Some(reason) = &stream.paused {
-            reporter.failed(&Failure::wrong(format!("stream `{}` is paused: {reason}", stream.name)));
+            let failure = Failure::wrong(format!("stream `{}` is paused: {reason}", stream.name));
+            reporter.failed(&failure.help(
+                "the others go on without it; `pq verify` tells what is wrong, and the next run tries again",
+            ));
         }
     }
+    recovery.streams.iter().flat_map(|stream| &stream.gaps).any(|gap| gap.reason == GapReason::Lost)
 }
 
-/// All streams known at the start: declared, fed, or there from earlier runs.
+/// All streams known at the start: declared, fed, or there from earlier runs. One that is paused is told of already, and keeps no other
+/// from running; what feeds it says so.
 fn first_streams(pipeline: &Pipeline) -> BTreeSet<String> {
     let plan = pipeline.plan();
     let declared = plan.streams.iter().map(|stream| stream.name.clone());
     let fed = plan.files.iter().flat_map(shard::stream_names_of);
-    declared.chain(fed).chain(plan.stdin.clone()).chain(pipeline.queue().streams()).collect()
+    let all = declared.chain(fed).chain(plan.stdin.clone()).chain(pipeline.queue().streams());
+    let streams = &pipeline.queue().recovery().streams;
+    let is_paused = |name: &String| streams.iter().any(|s| s.paused.is_some() && s.name == *name);
+    all.filter(|name| !is_paused(name)).collect()
 }
 
 /// Why a run ended.
@@ -136,7 +153,7 @@ fn first_streams(pipeline: &Pipeline) -> BTreeSet<String> {
 enum Why {
     Done,
     Signal(&'static str),
-    StdoutClosed,
+    StdoutFailed,
 }
 
 impl Why {
@@ -144,7 +161,7 @@ impl Why {
         match self {
             Self::Done => "done",
             Self::Signal(name) => name,
-            Self::StdoutClosed => "stdout closed",
+            Self::StdoutFailed => "stdout failed",
         }
     }
 }
@@ -261,7 +278,10 @@ enum Heard {
 fn stops(pipeline: &Pipeline, event: Event) -> Heard {
     match event {
         Event::Signal(name) => Heard::Stop(Why::Signal(name)),
-        Event::StdoutClosed => Heard::Stop(Why::StdoutClosed),
+        Event::StdoutFailed(failure) => {
+            pipeline.failed(failure);
+            Heard::Stop(Why::StdoutFailed)
+        }
         Event::Drained => Heard::Stop(Why::Done),
         Event::SourceEnded(ended) => {
             if let Err(failure) = ended {

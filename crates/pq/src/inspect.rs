@@ -9,9 +9,11 @@
 //! What the owner is just writing is "not yet there", and what it retires meanwhile is passed over: neither is damage. Everything is
 //! read anew by each call.
 
+mod gone;
 mod held;
 mod lone;
 mod reader;
+mod streams;
 mod verify;
 
 use std::path::Path;
@@ -23,20 +25,19 @@ use offsets::journal::JournalError;
 use serde::Serialize;
 use thiserror::Error;
 use wal_format::{QueueId, Seq, StreamIdentity};
-use wal_store::{
-    NoEvents, RecoverError, Room, ScanDepth, ScanReport, StoreContext, quarantine_bytes, scan_read_only,
-    segment_path,
-};
+use wal_store::{NoEvents, RecoverError, Room, StoreContext, quarantine_bytes};
 
 use crate::catalog::{Catalog, Entry};
-use crate::core::{evidence_of, other_bytes, strays, stream_dir};
+use crate::core::{other_bytes, stream_dir};
 use crate::meta::{self, Found};
 use crate::options::fds_default;
-use crate::{Gap, Loss, OnFull, OpenError};
+use crate::repair::{OrphanInfo, RepairError, plan_own_files, queue_of_segments};
+use crate::{Gap, Loss, OpenError};
 
 pub use held::{LossInfo, QuarantineInfo, QuarantineReport};
 pub use lone::QuarantineReader;
 pub use reader::InspectReader;
+pub use streams::{ConsumerInfo, SegmentInfo, StreamInfo};
 pub use verify::{StreamCheck, VerifyReport};
 
 /// A queue could not be looked at.
@@ -58,6 +59,9 @@ pub enum InspectError {
     /// A segment could not be read.
     #[error(transparent)]
     Read(#[from] wal_store::ReadError),
+    /// The queue's own files could not be looked through.
+    #[error(transparent)]
+    Own(#[from] RepairError),
     /// A file in quarantine could not be read as a segment.
     #[error("{name}: {reason}")]
     Quarantined {
@@ -74,74 +78,27 @@ pub enum InspectError {
     },
 }
 
+impl InspectError {
+    /// The disk's error, if it is one: which operation on which path, and what kind of answer it wants.
+    #[must_use]
+    pub fn disk(&self) -> Option<&DiskError> {
+        match self {
+            Self::Disk(error)
+            | Self::Scan(RecoverError::Disk { source: error })
+            | Self::Read(wal_store::ReadError::Disk { source: error, .. }) => Some(error),
+            Self::Catalog(error) | Self::Cursors(offsets::OpenError::Journal(error)) => error.disk(),
+            Self::Own(error) => error.disk(),
+            _ => None,
+        }
+    }
+}
+
 /// A queue, seen from outside.
 #[derive(Debug)]
 pub struct Inspection {
     disk: Arc<dyn Disk>,
     files: Arc<FileCache>,
     queue: QueueId,
-}
-
-/// A stream, seen from outside.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct StreamInfo {
-    /// Its name.
-    pub name: String,
-    /// Oldest kept seq.
-    pub first: u64,
-    /// End of what can be read.
-    pub end: u64,
-    /// The durable end as saved last; a live owner may be ahead of it.
-    pub durable_end: u64,
-    /// Segments that exist.
-    pub segments: Vec<SegmentInfo>,
-    /// Bytes of all segments.
-    pub bytes: u64,
-    /// Most bytes they may have; `None`: no limit of its own.
-    pub bytes_max: Option<u64>,
-    /// What an append meets at a byte limit: `block`, `reject`, `drop-oldest`, `drop-newest`.
-    pub on_full: &'static str,
-    /// Seconds after which a segment is dropped; `None`: never.
-    pub age_max_seconds: Option<f64>,
-    /// Records known to be lost, ever.
-    pub lost_records: u64,
-    /// Which, as the owner remembers them.
-    pub losses: Vec<LossInfo>,
-    /// Records dropped to stay under a byte limit before every consumer had them, ever.
-    pub trimmed_records: u64,
-    /// Records dropped because they were too old before every consumer had them, ever.
-    pub expired_records: u64,
-    /// Its consumers.
-    pub consumers: Vec<ConsumerInfo>,
-}
-
-/// A segment, seen from outside.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct SegmentInfo {
-    /// Its id.
-    pub id: u64,
-    /// Its first seq.
-    pub first: u64,
-    /// Its end.
-    pub end: u64,
-    /// Bytes of its file.
-    pub bytes: u64,
-}
-
-/// A consumer, seen from outside.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
-pub struct ConsumerInfo {
-    /// Its name.
-    pub name: String,
-    /// Its saved cursor.
-    pub cursor: u64,
-    /// Records above it.
-    pub lag_records: u64,
-    /// How many of these limits dropped: they will be delivered as gaps.
-    pub dropped_records: u64,
 }
 
 /// What a queue takes on the disk.
@@ -171,20 +128,25 @@ impl Inspection {
         let queue = match meta::find(&*disk)? {
             Found::Id(queue) | Found::Rebuilt(queue) => queue,
             Found::Nothing => return Err(OpenError::NotAQueue),
-            Found::Lost => return Err(OpenError::Lost),
+            Found::Lost => queue_of_segments(&*disk)?.ok_or(OpenError::Lost)?,
             Found::Version(path) => return Err(OpenError::Version { path }),
         };
         let files = FileCache::new(FdBudget::new(FdLimit { total: fds_default(), reserved: 1 }));
         Ok(Self { disk, files, queue })
     }
 
-    /// Its streams, in the order of names.
+    /// Its streams, in the order of names. One whose files cannot be looked through hides no other: it says why
+    /// ([`StreamInfo::unreadable`]).
     ///
     /// # Errors
-    /// Something could not be read.
+    /// The queue's own files could not be read.
     pub fn streams(&self) -> Result<Vec<StreamInfo>, InspectError> {
         let catalog = self.catalog()?;
-        catalog.living().map(|entry| self.stream_info(entry)).collect()
+        let mut streams = Vec::new();
+        for entry in catalog.living() {
+            streams.extend(self.stream_info(entry)?);
+        }
+        Ok(streams)
     }
 
     /// What it takes on the disk, given its streams as [`Inspection::streams`] told them.
@@ -207,20 +169,29 @@ impl Inspection {
         Ok(InspectReader::new(Arc::clone(&self.disk), self.queue, context, from))
     }
 
-    /// Checks every byte of every stream.
+    /// Checks every byte of every stream, and the queue's own files as a plan of a repair does. A stream whose files cannot be looked
+    /// through hides no other: that is damage of it.
     ///
     /// # Errors
-    /// The check could not run; damage is no error.
+    /// The queue's own files could not be read; damage is no error.
     pub fn verify(&self) -> Result<VerifyReport, InspectError> {
-        let (catalog, found) = Catalog::look(&self.disk, self.queue)?;
-        let mut notes: Vec<String> = damage_of(&found).collect();
-        let (_, found) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
-        notes.extend(damage_of(&found.journal));
-        let checks = catalog.living().map(|entry| verify::check(self, entry));
-        let streams = checks.collect::<Result<_, _>>()?;
-        let found = strays(&*self.disk, &catalog)?;
-        let more = found.more();
-        Ok(VerifyReport { streams, notes, strays: found.names.into_iter().chain(more).collect() })
+        let own = plan_own_files(&self.disk)?;
+        let catalog = self.catalog()?;
+        let mut streams = Vec::new();
+        for entry in catalog.living() {
+            streams.extend(verify::check(self, entry)?);
+        }
+        Ok(VerifyReport { streams, notes: verify::notes(&own), strays: own.strays })
+    }
+
+    /// Directories with segments that no stream stands for: the catalog that named them is lost, or they were put there. `pq repair`
+    /// makes them streams again, by names that are given to it.
+    ///
+    /// # Errors
+    /// Something could not be read.
+    pub fn orphans(&self) -> Result<Vec<OrphanInfo>, InspectError> {
+        let orphans = plan_own_files(&self.disk)?.orphans;
+        Ok(orphans.into_iter().filter(OrphanInfo::is_left).collect())
     }
 
     /// Every loss the owner remembers, by stream.
@@ -264,60 +235,6 @@ impl Inspection {
         self.catalog()?.named(stream).cloned().ok_or_else(missing)
     }
 
-    fn stream_info(&self, entry: &Entry) -> Result<StreamInfo, InspectError> {
-        let (scan, cursors) = self.scan(entry, ScanDepth::Ends)?;
-        let dir = stream_dir(entry.id);
-        let end = scan.end.get();
-        let segment = |s: &wal_store::SegmentInfo| SegmentInfo {
-            id: s.id.get(),
-            first: s.first_seq.get(),
-            end: s.end_seq.get(),
-            // Retired between the scan and here: gone.
-            bytes: self.disk.stat(&segment_path(&dir, s.id)).map_or(0, |stat| stat.len),
-        };
-        let trims = cursors.trims(entry.id).cloned().unwrap_or_default();
-        let consumer = |c: &offsets::ConsumerEntry| ConsumerInfo {
-            name: c.name.clone(),
-            cursor: c.cursor.get(),
-            lag_records: c.cursor.distance_to(scan.end),
-            dropped_records: trims.ranges.iter().map(|t| t.from.max(c.cursor).distance_to(t.to)).sum(),
-        };
-        let limits = entry.settings.limits;
-        Ok(StreamInfo {
-            name: entry.name.clone(),
-            first: scan.segments.first().map_or(end, |s| s.first_seq.get()),
-            end,
-            durable_end: cursors.durable_end(entry.id).map_or(1, |durable| durable.end.get()),
-            segments: scan.segments.iter().map(segment).collect(),
-            bytes: scan.file_bytes,
-            bytes_max: limits.bytes_max,
-            on_full: match limits.on_full {
-                OnFull::Block => "block",
-                OnFull::Reject => "reject",
-                OnFull::DropOldest => "drop-oldest",
-                OnFull::DropNewest => "drop-newest",
-            },
-            age_max_seconds: limits.age_max.map(|age| age.as_secs_f64()),
-            trimmed_records: trims.trimmed_count,
-            expired_records: trims.expired_count,
-            lost_records: entry.losses.records_count(),
-            losses: entry.losses.of(&entry.name).map(|loss| LossInfo::of(&loss)).collect(),
-            consumers: cursors.consumers_of(entry.id).map(consumer).collect(),
-        })
-    }
-
-    /// A scan, and the cursors as they were after it: what lies below their floor was retired meanwhile, and is no gap.
-    fn scan(&self, entry: &Entry, depth: ScanDepth) -> Result<(ScanReport, Offsets), InspectError> {
-        let before = self.cursors()?;
-        let context = self.context(entry);
-        let mut scan = scan_read_only(&context, &evidence_of(&before, entry.id, None), depth)?;
-        let after = self.cursors()?;
-        if let Some(floor) = after.floor(entry.id) {
-            scan.gaps.retain(|gap| gap.to > floor.seq);
-        }
-        Ok((scan, after))
-    }
-
     fn cursors(&self) -> Result<Offsets, InspectError> {
         Ok(Offsets::read_only(Arc::clone(&self.disk), self.queue)?.0)
     }
@@ -337,9 +254,4 @@ impl Inspection {
             events: Arc::new(NoEvents),
         }
     }
-}
-
-fn damage_of(journal: &offsets::journal::JournalReport) -> impl Iterator<Item = String> {
-    let damaged = journal.is_damaged();
-    journal.files.iter().filter(move |_| damaged).map(ToString::to_string)
 }

@@ -76,7 +76,7 @@ pub use attached::Attached;
 pub use clock::{Clock, ClockWake, ManualClock, SystemClock};
 pub use consumer::Consumer;
 pub use delivery::{Delivery, Item};
-pub use disk::{DiskError, ErrorClass, FdBudget, FdLimit, Permit};
+pub use disk::{DiskError, ErrorClass, FdBudget, FdLimit, Op as DiskOp, Permit};
 pub use errors::{
     AckError, AppendDurableError, AttachError, CloseError, OpenError, OptionsError, ReadError, SaveError,
     StreamError,

@@ -22,19 +22,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{Disk, DiskError, ErrorClass, FdBudget, FdLimit, FileCache, Lock, OsDisk};
+use offsets::Offsets;
 use offsets::journal::JournalError;
 use thiserror::Error;
 use wal_format::{QueueId, StreamId, StreamIdentity, WallTime};
 use wal_store::{NoEvents, RecoverError, RewriteError, Room, StoreContext};
 
-use crate::catalog::Entry;
+use crate::catalog::{Catalog, Entry};
 use crate::core::{LOCK, strays, stream_dir};
 use crate::meta::{self, Found};
 use crate::options::fds_default;
 use crate::{NameError, OptionsError};
 
-pub(crate) use orphans::header as segment_header;
+pub(crate) use orphans::{header as segment_header, queue_of_segments};
 pub use report::{NewLoss, OrphanInfo, RepairReport, RepairStep, StreamBlocked};
+pub(crate) use segments::{MISSING_DIR, known_seqs};
 
 /// The file a copy is written to. One that is left by a repair that was killed is removed by the next, and by the next open.
 pub(crate) const REPAIR_NEW: &str = "repair.new";
@@ -99,6 +101,23 @@ pub enum RepairError {
     /// What it was told beside the options makes no sense; nothing was done.
     #[error(transparent)]
     Options(#[from] OptionsError),
+}
+
+impl RepairError {
+    /// The disk's error, if it is one: which operation on which path, and what kind of answer it wants.
+    #[must_use]
+    pub fn disk(&self) -> Option<&DiskError> {
+        match self {
+            Self::InUse { source: error }
+            | Self::Disk(error)
+            | Self::Recover(RecoverError::Disk { source: error })
+            | Self::Rewrite(RewriteError::Disk(error)) => Some(error),
+            Self::Catalog(error)
+            | Self::Cursors(offsets::OpenError::Journal(error))
+            | Self::Save(offsets::SaveError::Journal(error)) => error.disk(),
+            _ => None,
+        }
+    }
 }
 
 /// What a repair is asked for beside mending.
@@ -171,6 +190,24 @@ pub fn apply_on(disk: Arc<dyn Disk>, options: &RepairOptions) -> Result<RepairRe
     Repair::new(disk, Some(lock), options).run()
 }
 
+/// What a plan says of the queue's own files, and of directories that no stream stands for: the part of it in front of the streams.
+pub(crate) fn plan_own_files(disk: &Arc<dyn Disk>) -> Result<RepairReport, RepairError> {
+    let options = RepairOptions::default();
+    let mut repair = Repair::new(Arc::clone(disk), None, &options);
+    repair.own_files()?;
+    repair.report.strays.sort_unstable();
+    Ok(repair.report)
+}
+
+/// The queue's own files, read.
+struct Own {
+    queue: QueueId,
+    catalog: Catalog,
+    offsets: Offsets,
+    /// Streams that are planned to be adopted only: the catalog does not know them.
+    planned: Vec<Entry>,
+}
+
 /// One repair, planned or done.
 struct Repair<'a> {
     disk: Arc<dyn Disk>,
@@ -194,16 +231,7 @@ impl<'a> Repair<'a> {
     }
 
     fn run(mut self) -> Result<RepairReport, RepairError> {
-        let queue = self.identify()?;
-        if self.does() {
-            remove_leftover(&*self.disk)?;
-        }
-        let mut catalog = self.catalog(queue)?;
-        let mut offsets = self.cursors(queue)?;
-        let found = strays(&*self.disk, &catalog)?;
-        let more = found.more();
-        self.report.strays.extend(found.names.into_iter().chain(more));
-        let planned = self.adopt(queue, &mut catalog, &found.orphans)?;
+        let Own { queue, mut catalog, mut offsets, planned } = self.own_files()?;
         let entries: Vec<Entry> = catalog.living().cloned().chain(planned).collect();
         for entry in &entries {
             match self.stream(queue, &mut catalog, &mut offsets, entry) {
@@ -219,6 +247,21 @@ impl<'a> Repair<'a> {
         Ok(self.report)
     }
 
+    /// The queue's own files, before any stream.
+    fn own_files(&mut self) -> Result<Own, RepairError> {
+        let queue = self.identify()?;
+        if self.does() {
+            remove_leftover(&*self.disk)?;
+        }
+        let mut catalog = self.catalog(queue)?;
+        let offsets = self.cursors(queue)?;
+        let found = strays(&*self.disk, &catalog)?;
+        let more = found.more();
+        self.report.strays.extend(found.names.into_iter().chain(more));
+        let planned = self.adopt(queue, &mut catalog, &found.orphans)?;
+        Ok(Own { queue, catalog, offsets, planned })
+    }
+
     /// The queue's id; its file is written again if it is gone or damaged.
     fn identify(&mut self) -> Result<QueueId, RepairError> {
         let (queue, from) = match meta::find(&*self.disk)? {
@@ -226,7 +269,7 @@ impl<'a> Repair<'a> {
             Found::Rebuilt(queue) => (queue, "a journal"),
             Found::Nothing => return Err(RepairError::NotAQueue),
             Found::Version(path) => return Err(RepairError::Version { path }),
-            Found::Lost => match orphans::queue_of_segments(&*self.disk)? {
+            Found::Lost => match queue_of_segments(&*self.disk)? {
                 Some(queue) => (queue, "the segments"),
                 None => return Err(RepairError::Lost),
             },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pq::inspect::{InspectReader, Inspection, QuarantineReader};
+use pq::inspect::{InspectError, InspectReader, Inspection, QuarantineReader};
 use pq::{Delivery, Gap, GapReason, Item, Seq};
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ use crate::Ended;
 use crate::cli::Export;
 use crate::failure::{EXIT_WRONG, Failure};
 use crate::json::JsonRecord;
-use crate::output::{Reader, put, tell};
-use crate::run::open_failure;
+use crate::output::{Reader, counted, put, tell};
+use crate::run::{inspect_failure, open_failure};
 
 /// A line for seqs that are not there; `to` is the first seq behind.
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ enum From {
 }
 
 impl From {
-    fn next(&mut self) -> Result<Option<Delivery>, pq::inspect::InspectError> {
+    fn next(&mut self) -> Result<Option<Delivery>, InspectError> {
         match self {
             Self::Stream(reader) => reader.next(),
             Self::Quarantine(reader) => reader.next(),
@@ -46,8 +46,7 @@ impl From {
 /// Exports.
 pub(crate) fn export(args: &Export) -> Ended {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
-    let dir = args.dir.display();
-    let failed = |error: pq::inspect::InspectError| Failure::new(format!("{dir}: {error}"));
+    let failed = |error: InspectError| inspect_failure(&args.dir, &error);
     let (mut from, stream) = match (&args.quarantine, &args.stream) {
         (Some(file), named) => {
             let reader = inspection.read_quarantined(&bare(&args.dir, file)).map_err(failed)?;
@@ -57,9 +56,7 @@ pub(crate) fn export(args: &Export) -> Ended {
         }
         (None, Some(stream)) => {
             let first = args.from.map_or(Seq::FIRST, Seq::new);
-            let reader = inspection.read(stream, first).map_err(|error| {
-                failed(error).help(format!("`pq stat {dir}` shows the streams there are"))
-            })?;
+            let reader = inspection.read(stream, first).map_err(failed)?;
             (From::Stream(Box::new(reader)), stream.clone())
         }
         (None, None) => return Err(Failure::new("name a stream, or a file in quarantine with --quarantine")),
@@ -72,8 +69,8 @@ pub(crate) fn export(args: &Export) -> Ended {
     }
     if lines.lost > 0 {
         tell(&format!(
-            "pq: {} records of what was asked for are lost; each range is a line with \"gap\"",
-            lines.lost
+            "pq: {} of what was asked for lost; each range is a line with \"gap\"",
+            counted(lines.lost, "record")
         ));
     }
     Ok(if lines.lost > 0 { EXIT_WRONG } else { 0 })

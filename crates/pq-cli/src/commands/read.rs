@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use pq::inspect::Inspection;
+use pq::inspect::{InspectError, Inspection};
 use pq::{Consumer, Delivery, Item, Options, Queue, Seq};
 
 use crate::Ended;
@@ -12,7 +12,7 @@ use crate::failure::{EXIT_WRONG, Failure};
 use crate::json::JsonRecord;
 use crate::lines::join;
 use crate::output::{Reader, missing, put, tell};
-use crate::run::open_failure;
+use crate::run::{inspect_failure, open_failure};
 
 /// How often a followed stream is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -34,11 +34,10 @@ fn failed(args: &Read, error: impl std::fmt::Display) -> Failure {
 fn look(args: &Read, printer: &mut Printer<'_>) -> Result<(), Failure> {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
     let from = args.from.map_or(Seq::FIRST, Seq::new);
-    let mut reader = inspection.read(&args.stream, from).map_err(|error| {
-        failed(args, error).help(format!("`pq stat {}` shows the streams there are", args.dir.display()))
-    })?;
+    let failed = |error: InspectError| inspect_failure(&args.dir, &error);
+    let mut reader = inspection.read(&args.stream, from).map_err(failed)?;
     while printer.left > 0 {
-        match reader.next().map_err(|error| failed(args, error))? {
+        match reader.next().map_err(failed)? {
             Some(delivery) => {
                 if printer.print(&delivery)?.reader == Reader::Gone {
                     break;

@@ -8,7 +8,8 @@ use pq::{Clock, StreamId, SystemClock};
 use crate::Ended;
 use crate::cli::Repair;
 use crate::failure::{EXIT_WRONG, Failure};
-use crate::output::{Reader, bytes, count, put, records};
+use crate::output::{Reader, bytes, counted, put, records};
+use crate::run::help_of_disk;
 
 /// Most ranges of lost records that are shown of one file.
 const RANGES_MAX: usize = 20;
@@ -27,7 +28,7 @@ pub(crate) fn repair(args: &Repair) -> Ended {
     let report = done.map_err(|error| failure(args, &error))?;
     let text = if args.json { json(&report) } else { text(args, &report) };
     let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
-    Ok(if report.is_clean() { 0 } else { EXIT_WRONG })
+    Ok(if report.is_damage_left() { EXIT_WRONG } else { 0 })
 }
 
 /// `0000000000000003=orders`, or with the directory in front.
@@ -45,15 +46,23 @@ fn parse_adopt(text: &str) -> Result<(StreamId, String), Failure> {
 fn failure(args: &Repair, error: &RepairError) -> Failure {
     let failure = Failure::new(format!("{}: {error}", args.dir.display()));
     match error {
-        RepairError::InUse { .. } => {
-            failure.help("stop its owner first: a repair owns the queue; without --apply it only plans, beside an owner too")
-        }
+        RepairError::InUse { .. } => failure.help(
+            "stop its owner first: a repair owns the queue; without --apply it only plans, beside an owner too",
+        ),
         RepairError::NotAQueue => failure.help(NOT_A_QUEUE),
-        RepairError::Disk(error) if error.io_error().kind() == ErrorKind::NotFound && error.path() == args.dir => failure.help(NOT_A_QUEUE),
-        RepairError::Disk(_) | RepairError::Save(_) | RepairError::Catalog(_) if args.apply => {
-            failure.help("what was done is whole, the rest is as it was; mend the cause and run it again")
+        RepairError::Disk(error)
+            if error.io_error().kind() == ErrorKind::NotFound && error.path() == args.dir =>
+        {
+            failure.help(NOT_A_QUEUE)
         }
-        _ => failure,
+        _ => match error.disk() {
+            Some(disk) if args.apply => failure.help(format!(
+                "{}; what was done is whole, the rest is as it was",
+                help_of_disk(&args.dir, disk)
+            )),
+            Some(disk) => failure.help(help_of_disk(&args.dir, disk)),
+            None => failure,
+        },
     }
 }
 
@@ -61,6 +70,7 @@ fn json(report: &RepairReport) -> String {
     let mut value = serde_json::to_value(report).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("clean".to_owned(), report.is_clean().into());
+        object.insert("damage_left".to_owned(), report.is_damage_left().into());
         object.insert("bytes".to_owned(), report.bytes().into());
         object.insert("lost_records".to_owned(), report.lost_count().into());
     }
@@ -123,7 +133,8 @@ fn step_text(report: &RepairReport, step: &RepairStep) -> String {
 }
 
 fn orphan_text(orphan: &OrphanInfo) -> String {
-    let what = format!("{}: {} segments, {}", orphan.dir, orphan.segments_count, bytes(orphan.bytes));
+    let segments = counted(orphan.segments_count as u64, "segment");
+    let what = format!("{}: {segments}, {}", orphan.dir, bytes(orphan.bytes));
     match (&orphan.adopted_as, &orphan.refused) {
         (Some(name), _) => format!("{what}; adopted as stream {name}\n"),
         (None, Some(reason)) => {
@@ -137,26 +148,70 @@ fn orphan_text(orphan: &OrphanInfo) -> String {
 }
 
 fn verdict(args: &Repair, report: &RepairReport) -> String {
-    let lost = report.lost_count();
-    let lost = if lost > 0 { format!(", {} records lost", count(lost)) } else { String::new() };
-    let blocked = report.blocked.len();
-    let blocked =
-        if blocked > 0 { format!(", {blocked} streams cannot be repaired now") } else { String::new() };
     if report.is_clean() {
         let left = report.left.len();
         let left =
             if left > 0 { format!("; {left} damaged files are left as they are") } else { String::new() };
         return format!("clean: nothing to repair{left}\n");
     }
-    let (steps, written) = (report.steps.len(), bytes(report.bytes()));
-    if report.applied {
-        return format!(
-            "REPAIRED: {steps} files, {written} written{lost}{blocked}; `pq verify` checks every byte\n"
-        );
+    let dir = args.dir.display();
+    let (files, written) = (counted(report.steps.len() as u64, "file"), bytes(report.bytes()));
+    let lost = match report.lost_count() {
+        0 => String::new(),
+        lost => format!(", {} lost", counted(lost, "record")),
+    };
+    let adopted = report.orphans.iter().filter(|orphan| orphan.adopted_as.is_some()).count() as u64;
+    let adopted_text =
+        if adopted > 0 { format!(", {} adopted", counted(adopted, "stream")) } else { String::new() };
+    let has_work = adopted > 0 || !report.steps.is_empty() || !report.losses.is_empty();
+    let mut text = String::new();
+    if report.applied && has_work {
+        text.push_str(&format!(
+            "REPAIRED: {files}, {written} written{lost}{adopted_text}; `pq verify` checks every byte\n"
+        ));
     }
-    format!(
-        "DAMAGED: {steps} files to mend, {written} to write{lost}{blocked}; nothing was changed\n`pq repair {} --apply` does it, \
-         when nobody owns the queue\n",
-        args.dir.display()
-    )
+    if !report.applied {
+        text.push_str(&format!(
+            "DAMAGED: {files} to mend, {written} to write{lost}{adopted_text}; nothing was changed\n"
+        ));
+        if has_work {
+            text.push_str(&format!("`pq repair {dir} --apply` does it, when nobody owns the queue\n"));
+        }
+    }
+    text + &left_text(args, report)
+}
+
+/// What a repair does not mend by itself, and what mends it.
+fn left_text(args: &Repair, report: &RepairReport) -> String {
+    let dir = args.dir.display();
+    let mut text = String::new();
+    if !report.blocked.is_empty() {
+        let streams = counted(report.blocked.len() as u64, "stream");
+        text.push_str(&format!(
+            "NOT MENDED: {streams} that cannot be repaired now; mend the cause and run it again\n"
+        ));
+    }
+    let left: Vec<&OrphanInfo> = report.orphans.iter().filter(|orphan| orphan.is_left()).collect();
+    let Some(first) = left.iter().find(|orphan| orphan.refused.is_none()).or(left.first()) else {
+        return text;
+    };
+    let what = match (report.catalog_missing, left.len()) {
+        (true, 1) => {
+            "the catalog: it is lost, and nothing else says the name of the stream in the directory above"
+        }
+        (true, _) => {
+            "the catalog: it is lost, and nothing else says the names of the streams in the directories above"
+        }
+        (false, 1) => "a directory with segments that no stream stands for",
+        (false, _) => "directories with segments that no stream stands for",
+    };
+    text.push_str(&format!("NOT MENDED: {what}\n"));
+    if first.refused.is_none() {
+        let id = first.id;
+        text.push_str(&format!(
+            "`pq repair {dir} --apply --adopt {id:016x}=NAME` makes it a stream of that name, with the default settings; --adopt may be \
+             given several times\n"
+        ));
+    }
+    text
 }

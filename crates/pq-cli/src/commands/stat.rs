@@ -1,42 +1,64 @@
 //! `pq stat`: what a queue holds, seen from outside, beside its owner.
 
 use pq::WallTime;
-use pq::inspect::{DiskUse, Inspection, QuarantineReport, StreamInfo};
+use pq::inspect::{DiskUse, InspectError, Inspection, QuarantineReport, StreamInfo};
+use pq::repair::OrphanInfo;
 use serde::Serialize;
 
 use crate::Ended;
 use crate::cli::Look;
-use crate::failure::Failure;
-use crate::output::{Reader, bytes, count, put, table, time};
-use crate::run::open_failure;
+use crate::failure::EXIT_WRONG;
+use crate::output::{Reader, bytes, count, counted, put, table, time};
+use crate::run::{inspect_failure, open_failure};
 
 #[derive(Serialize)]
 struct Stat<'a> {
     dir: String,
     disk: DiskUse,
     streams: &'a [StreamInfo],
+    orphans: &'a [OrphanInfo],
     quarantine: &'a QuarantineReport,
 }
 
 /// Shows a queue.
 pub(crate) fn stat(args: &Look) -> Ended {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
-    let streams =
-        inspection.streams().map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
-    let disk = inspection
-        .disk_use(&streams)
-        .map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
-    let quarantine =
-        inspection.quarantine().map_err(|error| Failure::new(format!("{}: {error}", args.dir.display())))?;
+    let failed = |error: InspectError| inspect_failure(&args.dir, &error);
+    let streams = inspection.streams().map_err(failed)?;
+    let disk = inspection.disk_use(&streams).map_err(failed)?;
+    let quarantine = inspection.quarantine().map_err(failed)?;
+    let orphans = inspection.orphans().map_err(failed)?;
     let text = if args.json {
         let dir = args.dir.display().to_string();
-        let stat = Stat { dir, disk, streams: &streams, quarantine: &quarantine };
+        let stat = Stat { dir, disk, streams: &streams, orphans: &orphans, quarantine: &quarantine };
         serde_json::to_string_pretty(&stat).unwrap_or_default() + "\n"
     } else {
-        text(&streams, disk) + &losses_text(&streams) + &quarantine_text(&quarantine)
+        text(&streams, disk)
+            + &losses_text(&streams)
+            + &quarantine_text(&quarantine)
+            + &unseen_text(args, &streams, &orphans)
     };
     let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
-    Ok(0)
+    let is_all = orphans.is_empty() && streams.iter().all(|stream| stream.unreadable.is_none());
+    Ok(if is_all { 0 } else { EXIT_WRONG })
+}
+
+/// What could not be shown, and what to do about it.
+fn unseen_text(args: &Look, streams: &[StreamInfo], orphans: &[OrphanInfo]) -> String {
+    let mut text = String::new();
+    for stream in streams {
+        if let Some(reason) = &stream.unreadable {
+            text.push_str(&format!("stream {}: {reason}\n", stream.name));
+        }
+    }
+    for orphan in orphans {
+        let (dir, segments) = (&orphan.dir, counted(orphan.segments_count as u64, "segment"));
+        text.push_str(&format!("{dir}: {segments}, {}; no stream stands for it\n", bytes(orphan.bytes)));
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\n{text}`pq repair {}` says what can be done about it\n", args.dir.display())
 }
 
 fn text(streams: &[StreamInfo], disk: DiskUse) -> String {
@@ -84,6 +106,11 @@ fn limits_row(stream: &StreamInfo) -> Vec<String> {
 }
 
 fn row(stream: &StreamInfo) -> Vec<String> {
+    if stream.unreadable.is_some() {
+        let unknown = || "?".to_owned();
+        let durable = stream.durable_end.saturating_sub(1).to_string();
+        return vec![stream.name.clone(), unknown(), unknown(), durable, unknown(), unknown()];
+    }
     let records = stream.end.saturating_sub(stream.first);
     let range = if records == 0 { "-".to_owned() } else { format!("{}-{}", stream.first, stream.end - 1) };
     vec![

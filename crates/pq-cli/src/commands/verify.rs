@@ -4,17 +4,15 @@ use pq::inspect::{Inspection, StreamCheck, VerifyReport};
 
 use crate::Ended;
 use crate::cli::Look;
-use crate::failure::{EXIT_WRONG, Failure};
-use crate::output::{Reader, bytes, count, put, records};
-use crate::run::open_failure;
+use crate::failure::EXIT_WRONG;
+use crate::output::{Reader, bytes, counted, put, records};
+use crate::run::{inspect_failure, open_failure};
 
 /// Checks a queue.
 pub(crate) fn verify(args: &Look) -> Ended {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
-    let report = inspection.verify().map_err(|error| {
-        Failure::new(format!("{}: the check could not be completed: {error}", args.dir.display()))
-    })?;
-    let text = if args.json { json(&report) } else { text(&report) };
+    let report = inspection.verify().map_err(|error| inspect_failure(&args.dir, &error))?;
+    let text = if args.json { json(&report) } else { text(args, &report) };
     let (Reader::Present | Reader::Gone) = put(text.as_bytes())?;
     Ok(if report.is_damaged() { EXIT_WRONG } else { 0 })
 }
@@ -27,7 +25,7 @@ fn json(report: &VerifyReport) -> String {
     serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
 }
 
-fn text(report: &VerifyReport) -> String {
+fn text(args: &Look, report: &VerifyReport) -> String {
     let mut text = String::new();
     for stream in &report.streams {
         text.push_str(&stream_text(stream));
@@ -36,24 +34,30 @@ fn text(report: &VerifyReport) -> String {
         text.push_str(&format!("ignored: {stray} is not the queue's\n"));
     }
     for note in &report.notes {
-        text.push_str(&format!("note: {note}\n"));
+        text.push_str(&format!("damage: {note}\n"));
     }
     let records: u64 = report.streams.iter().map(|stream| stream.records_count).sum();
     let checked: u64 = report.streams.iter().map(|stream| stream.bytes).sum();
     let verdict = if report.is_damaged() { "DAMAGED" } else { "clean" };
-    let (streams, records) = (report.streams.len(), count(records));
-    text.push_str(&format!("{verdict}: {streams} streams, {records} records, {} checked\n", bytes(checked)));
+    let (streams, records) = (counted(report.streams.len() as u64, "stream"), counted(records, "record"));
+    text.push_str(&format!("{verdict}: {streams}, {records}, {} checked\n", bytes(checked)));
+    if report.is_damaged() {
+        text.push_str(&format!(
+            "`pq repair {}` says what mends it, and what that costs\n",
+            args.dir.display()
+        ));
+    }
     text
 }
 
 fn stream_text(stream: &StreamCheck) -> String {
     let is_whole = !stream.is_damaged();
     let mut text = format!(
-        "{}: {}, {} records in {} batches, {}\n",
+        "{}: {}, {} in {}, {}\n",
         stream.name,
         if is_whole { "whole" } else { "DAMAGED" },
-        count(stream.records_count),
-        count(stream.batches_count),
+        counted(stream.records_count, "record"),
+        counted(stream.batches_count, "batch"),
         bytes(stream.bytes),
     );
     if stream.torn_bytes > 0 {

@@ -17,8 +17,8 @@ pub(crate) enum Event {
     Drained,
     /// A person, or a service manager, wants it to stop.
     Signal(&'static str),
-    /// Nobody reads what the stdout sink writes.
-    StdoutClosed,
+    /// The stdout sink cannot write: nobody reads it, or its disk is full.
+    StdoutFailed(Failure),
 }
 
 /// Sends the first SIGINT or SIGTERM as an event; a second one ends the process at once, as it would have without us.

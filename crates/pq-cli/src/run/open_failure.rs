@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use pq::{ErrorClass, OpenError};
+use pq::inspect::InspectError;
+use pq::{DiskError, DiskOp, ErrorClass, OpenError};
 
 use crate::failure::Failure;
 
@@ -19,6 +20,18 @@ pub(crate) fn open_failure(dir: &Path, error: &OpenError) -> Failure {
         Err(_) => failure.help("give the queue's directory, the one that `dir` in [queue] names"),
         Ok(meta) if !meta.is_dir() => failure.help("this is a file; give the queue's directory"),
         Ok(_) => failure.help(help(dir, error)),
+    }
+}
+
+/// A queue that was opened for looking, and something in it cannot be looked at.
+pub(crate) fn inspect_failure(dir: &Path, error: &InspectError) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", dir.display()));
+    match (error, error.disk()) {
+        (_, Some(error)) => failure.help(help_of_disk(dir, error)),
+        (InspectError::NotFound { .. }, None) => {
+            failure.help(format!("`pq stat {}` shows the streams there are", dir.display()))
+        }
+        _ => failure,
     }
 }
 
@@ -40,8 +53,9 @@ fn help(dir: &Path, error: &OpenError) -> String {
 }
 
 /// What helps against what the disk said.
-fn help_of_disk(dir: &Path, error: &pq::DiskError) -> String {
-    let path = dir.join(error.path());
+pub(crate) fn help_of_disk(dir: &Path, error: &DiskError) -> String {
+    // The queue's directory itself is named as it was given; all else within it.
+    let path = if error.path() == dir { dir.to_path_buf() } else { dir.join(error.path()) };
     match error.class() {
         ErrorClass::RetryLater => {
             "raise the process's limit of open files (`ulimit -n`) or free memory, then run it again".to_owned()
@@ -49,6 +63,9 @@ fn help_of_disk(dir: &Path, error: &pq::DiskError) -> String {
         ErrorClass::NoSpace => {
             "make room on the disk, or raise the quota or the limit of file sizes (`ulimit -f`), then run it again"
                 .to_owned()
+        }
+        ErrorClass::ReadOnly if is_read(error.op()) => {
+            format!("give pq the right to read {} (a directory: to enter it, too), then run it again", path.display())
         }
         ErrorClass::ReadOnly => format!(
             "give pq the right to write to {}, or mount the file system for writing; `pq stat`, `pq verify` and `pq read` \
@@ -59,12 +76,23 @@ fn help_of_disk(dir: &Path, error: &pq::DiskError) -> String {
             "something that is not the queue's stands in its place: move {} away, then run it again",
             path.display()
         ),
-        ErrorClass::NotFound => {
-            format!("{} is gone: does something else change this folder?", path.display())
-        }
+        ErrorClass::NotFound => format!(
+            "{} is gone: does something else change this folder? `pq repair {}` says what it costs",
+            path.display(),
+            dir.display()
+        ),
         ErrorClass::Unsupported => {
             "put the queue on a local file system, such as ext4, XFS or btrfs".to_owned()
         }
         _ => "the device fails: see the kernel's log; what was durable is on it still, or in your copy".to_owned(),
     }
 }
+
+/// Whether this asks for the right to read. What exists is only ever opened for reading, but for the lock.
+fn is_read(op: DiskOp) -> bool {
+    matches!(op, DiskOp::Open | DiskOp::List | DiskOp::Read | DiskOp::Stat | DiskOp::Len | DiskOp::Map)
+}
+
+#[cfg(test)]
+#[path = "open_failure_tests.rs"]
+mod tests;

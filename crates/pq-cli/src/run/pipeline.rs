@@ -21,7 +21,7 @@ use crate::sink::Watched;
 use crate::sink::file::{Claimed, FileSink, LastStop, claim};
 use crate::sink::http::{HttpSink, HttpTarget};
 use crate::sink::null::NullSink;
-use crate::sink::stdout::{OnClosed, StdoutSink};
+use crate::sink::stdout::{OnFailed, StdoutSink};
 use crate::source::place::FileId;
 use crate::source::shard;
 use crate::template::{any_matches, path_safe};
@@ -32,7 +32,7 @@ pub(crate) struct Pipeline {
     queue: Queue,
     reporter: Arc<Reporter>,
     last_stop: LastStop,
-    on_stdout_closed: OnClosed,
+    on_stdout_failed: OnFailed,
     state: Mutex<State>,
 }
 
@@ -56,10 +56,10 @@ struct Ready<'a> {
 }
 
 impl Pipeline {
-    pub(crate) fn new(plan: Plan, queue: Queue, reporter: Arc<Reporter>, on_stdout_closed: OnClosed) -> Self {
+    pub(crate) fn new(plan: Plan, queue: Queue, reporter: Arc<Reporter>, on_stdout_failed: OnFailed) -> Self {
         let recovery = queue.recovery();
         let last_stop = if recovery.clean { LastStop::Clean } else { LastStop::Unclean };
-        Self { plan, queue, reporter, last_stop, on_stdout_closed, state: Mutex::default() }
+        Self { plan, queue, reporter, last_stop, on_stdout_failed, state: Mutex::default() }
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -249,7 +249,7 @@ impl Pipeline {
                 self.queue.attach(&stream, consumer, Watched::new(sink, &name, reporter), settings)
             }
             (SinkKind::Stdout { format }, _) => {
-                let sink = StdoutSink::new(&name, *format, Arc::clone(&self.on_stdout_closed));
+                let sink = StdoutSink::new(&name, *format, Arc::clone(&self.on_stdout_failed));
                 self.queue.attach(&stream, consumer, Watched::new(sink, &name, reporter), settings)
             }
             (SinkKind::File { .. }, None) => {

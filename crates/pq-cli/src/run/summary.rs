@@ -119,7 +119,11 @@ impl Summary {
 
     /// What limits dropped, if anything.
     fn limits_text(&self) -> String {
-        let dropped = [(self.trimmed, "trimmed"), (self.expired, "expired"), (self.dropped, "not taken")];
+        let dropped = [
+            (self.trimmed, "trimmed"),
+            (self.expired, "expired"),
+            (self.dropped, "dropped, the stream was full"),
+        ];
         let told = dropped.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what}", count(*n)));
         told.collect()
     }

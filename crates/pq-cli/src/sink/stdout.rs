@@ -1,6 +1,7 @@
 //! Records to stdout. Deliveries of several streams do not mix within a line.
 //!
-//! Nobody reading any more (`pq run … | head`) ends the pipeline quietly; nothing is acknowledged that was not written.
+//! Whatever goes wrong with stdout ends the pipeline (`pq run … | head` too): part of a line may be out there, and writing it again would
+//! not mend that. Nothing is acknowledged that was not written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,19 +12,19 @@ use tokio::task::spawn_blocking;
 use crate::config::Format;
 use crate::format::encode;
 
-/// Called once when stdout is closed.
-pub(crate) type OnClosed = Arc<dyn Fn() + Send + Sync>;
+/// Called with what is wrong once stdout cannot be written.
+pub(crate) type OnFailed = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
 /// Writes to stdout.
 pub(crate) struct StdoutSink {
     stream: String,
     format: Format,
-    on_closed: OnClosed,
+    on_failed: OnFailed,
 }
 
 impl StdoutSink {
-    pub(crate) fn new(stream: &str, format: Format, on_closed: OnClosed) -> Self {
-        Self { stream: stream.to_owned(), format, on_closed }
+    pub(crate) fn new(stream: &str, format: Format, on_failed: OnFailed) -> Self {
+        Self { stream: stream.to_owned(), format, on_failed }
     }
 }
 
@@ -34,9 +35,7 @@ impl Sink for StdoutSink {
         match written {
             Ok(Ok(())) => SendOutcome::delivered(),
             Ok(Err(error)) => {
-                if error.kind() == io::ErrorKind::BrokenPipe {
-                    (self.on_closed)();
-                }
+                (self.on_failed)(&error);
                 SendOutcome::retry(format!("stdout: {error}"))
             }
             Err(error) => SendOutcome::retry(format!("stdout: {error}")),

@@ -3,6 +3,7 @@
 //! No test sleeps for a fixed time: what must happen is polled for, with a deadline that only a failure reaches.
 
 mod config;
+mod damage;
 mod follow;
 mod http;
 mod kill;

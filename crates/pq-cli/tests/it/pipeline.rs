@@ -1,6 +1,7 @@
 //! Sources to sinks: bytes, order, restarts.
 
 use std::fs;
+use std::process::Stdio;
 
 use crate::support::{Bench, awkward, finish, listed, pq, text, until};
 
@@ -147,21 +148,26 @@ fn stdin_to_stdout_is_a_pipe_that_remembers() {
 }
 
 #[test]
-fn a_closed_stdout_ends_the_run_quietly() {
+fn a_stdout_that_cannot_be_written_ends_the_run_with_a_word_and_what_was_not_written_is_kept() {
     let bench = Bench::new();
     bench.write("in/a.log", awkward());
     let config = bench.config("[[source.file]]\npaths = [\"in/*.log\"]\nstream = \"a\"\n[[sink.stdout]]\n");
-    let mut child = pq()
-        .arg("run")
-        .arg(&config)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+    for stdout in [Stdio::piped(), Stdio::from(full())] {
+        let mut command = pq();
+        command.args(["run", "--quiet"]).arg(&config).stdout(stdout).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A pipe that nobody reads.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("error: stdout cannot be written: ") && told.contains("help: "), "{told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+    let output = finish(pq().args(["run", "--quiet"]).arg(&config), b"");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, awkward(), "nothing was acknowledged that was not written");
 }
 
 // S61

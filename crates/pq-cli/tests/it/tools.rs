@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crate::support::{Bench, finish, listed, pq, text, until};
 
@@ -203,4 +204,19 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     until("the folder is there", || bench.path("q").exists());
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_no_damage() {
+    let bench = Bench::new();
+    bench.tool_with("append", &["s"], b"one\n");
+    for args in [&["verify"][..], &["stat"], &["repair"], &["export", "s"], &["read", "s"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = pq();
+        command.arg(args[0]).arg(bench.path("q")).args(&args[1..]).stdout(full).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("stdout cannot be written: ") && told.contains("help: "), "{args:?}: {told}");
+    }
 }

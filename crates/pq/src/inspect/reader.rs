@@ -5,7 +5,9 @@ use std::sync::Arc;
 use disk::Disk;
 use offsets::Offsets;
 use wal_format::{QueueId, Seq};
-use wal_store::{ReadBuffers, ReadFrom, ReadLimits, ScanDepth, ScanReport, StoreContext, scan_read_only};
+use wal_store::{
+    Gap, Item, ReadBuffers, ReadFrom, ReadLimits, ScanDepth, ScanReport, StoreContext, scan_read_only,
+};
 
 use crate::core::evidence_of;
 use crate::{Delivery, GapReason};
@@ -49,7 +51,7 @@ impl InspectReader {
                 return Ok(None);
             }
             // Below the oldest kept there is nothing, and that is no loss.
-            let oldest = scan.segments.first().map_or(scan.end, |segment| segment.first_seq);
+            let oldest = oldest(&scan);
             if self.at.seq < oldest {
                 self.at = ReadFrom { seq: oldest, hint: None };
                 self.scan = Some(scan);
@@ -57,7 +59,14 @@ impl InspectReader {
             }
             let from = self.at;
             let limits = ReadLimits::default();
-            let chunk = scan.segments.read(&self.context, from, scan.end, limits, &mut self.buffers)?;
+            let mut chunk = scan.segments.read(&self.context, from, scan.end, limits, &mut self.buffers)?;
+            if scan.segments.first().is_none()
+                && let Some(gap) = scan.gaps.iter().find(|gap| gap.to > from.seq)
+            {
+                // No segment is left to read it from: what is known to have been there is lost all the same.
+                chunk.items.push(Item::Gap(Gap { from: gap.from.max(from.seq), ..*gap }));
+                chunk.next = gap.to;
+            }
             let gone = chunk.gaps().any(|gap| matches!(gap.reason, GapReason::Lost | GapReason::Retired));
             if gone && looked && self.is_retired(chunk.next)? {
                 // The owner retired it since the scan: look again.
@@ -72,6 +81,21 @@ impl InspectReader {
         }
     }
 
+    /// The seq of the oldest record kept, or lost above the floor: everything below it was delivered to everybody, or dropped by a
+    /// limit, and is not told again by [`InspectReader::next`].
+    ///
+    /// # Errors
+    /// Something could not be read.
+    pub fn oldest(&mut self) -> Result<Seq, InspectError> {
+        let scan = match self.scan.take() {
+            Some(scan) => scan,
+            None => self.look()?,
+        };
+        let oldest = oldest(&scan);
+        self.scan = Some(scan);
+        Ok(oldest)
+    }
+
     fn look(&self) -> Result<ScanReport, InspectError> {
         let (offsets, _) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
         let evidence = evidence_of(&offsets, self.context.identity.stream, None);
@@ -82,4 +106,9 @@ impl InspectReader {
         let (offsets, _) = Offsets::read_only(Arc::clone(&self.disk), self.queue)?;
         Ok(offsets.floor(self.context.identity.stream).is_some_and(|floor| floor.seq >= below))
     }
+}
+
+fn oldest(scan: &ScanReport) -> Seq {
+    let kept = scan.segments.first().map_or(scan.end, |segment| segment.first_seq);
+    scan.gaps.first().map_or(kept, |gap| gap.from.min(kept))
 }

@@ -22,6 +22,7 @@ pub(super) const REPAIR_DIR: SyncSite = SyncSite::new("repair.dir");
 impl Repair<'_> {
     pub(super) fn catalog(&mut self, queue: QueueId) -> Result<Catalog, RepairError> {
         let (seen, found) = Catalog::look(&self.disk, queue)?;
+        self.report.catalog_missing = found.generation.is_none();
         let damaged = self.journal(&found, "streams")?;
         if !self.does() {
             return Ok(seen);
@@ -66,7 +67,9 @@ impl Repair<'_> {
                 continue;
             }
             let mut step = RepairStep::of(&file.path);
-            step.found.push(file.outcome.to_string());
+            if file.outcome != FileOutcome::Current {
+                step.found.push(file.outcome.to_string());
+            }
             if current {
                 let (mended, lost) = (found.mended_count, found.lost_count);
                 step.found

@@ -60,19 +60,25 @@ impl Repair<'_> {
             } else {
                 planned.push(entry);
             }
-            let dir = orphan.dir.display().to_string();
-            self.report.strays.retain(|stray| *stray != dir);
-            self.report.orphans.push(OrphanInfo { adopted_as: Some(name.clone()), ..orphan.info(*id) });
+            self.tell(OrphanInfo { adopted_as: Some(name.clone()), ..orphan.info(*id) });
         }
         for id in orphans.iter().filter(|id| !asked.iter().any(|(asked, _)| asked == *id)) {
             let orphan = look(&*self.disk, *id)?;
             let refused = orphan.identity(queue, *id).err();
-            self.report.orphans.push(OrphanInfo { refused, ..orphan.info(*id) });
+            self.tell(OrphanInfo { refused, ..orphan.info(*id) });
         }
         if self.does() {
             catalog.spend(orphans.iter().copied());
         }
         Ok(planned)
+    }
+
+    /// A directory with segments is somebody's, and no stray.
+    fn tell(&mut self, orphan: OrphanInfo) {
+        if orphan.adopted_as.is_some() || orphan.is_left() {
+            self.report.strays.retain(|stray| *stray != orphan.dir);
+        }
+        self.report.orphans.push(orphan);
     }
 }
 
@@ -151,7 +157,7 @@ pub(crate) fn header(disk: &dyn Disk, path: &Path) -> Result<Option<SegmentHeade
 }
 
 /// The queue's id as the headers of all segments of all streams say; `None` if none does, or they differ.
-pub(super) fn queue_of_segments(disk: &dyn Disk) -> Result<Option<QueueId>, DiskError> {
+pub(crate) fn queue_of_segments(disk: &dyn Disk) -> Result<Option<QueueId>, DiskError> {
     let mut dirs = Vec::new();
     let listed = disk.list(Path::new(STREAMS), &mut |entry| {
         if entry.kind == EntryKind::Dir {

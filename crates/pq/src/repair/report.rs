@@ -16,6 +16,9 @@ pub struct RepairReport {
     pub left: Vec<RepairStep>,
     /// Seqs found to be lost that the queue did not remember; they are written down. `to` is the first seq behind.
     pub losses: Vec<NewLoss>,
+    /// No file of the catalog is left of which anything can be read. In a queue that never had a stream that is as it should be; beside
+    /// directories with segments it means that the streams' names and settings are lost.
+    pub catalog_missing: bool,
     /// Directories of streams that the catalog does not know. Nothing is done with them unless they are asked for by name.
     pub orphans: Vec<OrphanInfo>,
     /// What lies in the queue's directories and is not the queue's: never touched.
@@ -28,11 +31,21 @@ impl RepairReport {
     /// Whether there was nothing to do, nothing is blocked, and no directory holds segments that nobody knows.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let is_known = |orphan: &OrphanInfo| orphan.segments_count == 0;
         self.steps.is_empty()
             && self.losses.is_empty()
             && self.blocked.is_empty()
-            && self.orphans.iter().all(is_known)
+            && self.orphans.iter().all(|orphan| orphan.segments_count == 0)
+    }
+
+    /// Whether damage is left: in a plan all that was found; behind a repair the streams that cannot be repaired now, and the directories
+    /// with segments that no stream stands for and that nobody asked to adopt.
+    #[must_use]
+    pub fn is_damage_left(&self) -> bool {
+        if self.applied {
+            !self.blocked.is_empty() || self.orphans.iter().any(OrphanInfo::is_left)
+        } else {
+            !self.is_clean()
+        }
     }
 
     /// Bytes that are written, in all.
@@ -112,6 +125,14 @@ pub struct OrphanInfo {
     pub adopted_as: Option<String>,
     /// Why it cannot be adopted; `None`: it can.
     pub refused: Option<String>,
+}
+
+impl OrphanInfo {
+    /// Whether it holds segments and is no stream's, and stays so.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.segments_count > 0 && self.adopted_as.is_none()
+    }
 }
 
 /// A stream that cannot be repaired now, and why.

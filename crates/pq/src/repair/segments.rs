@@ -11,7 +11,7 @@ use std::path::Path;
 
 use disk::ErrorClass;
 use offsets::{DurableEnd, Offsets, Save, sites};
-use wal_format::{QueueId, SegmentId};
+use wal_format::{QueueId, SegmentId, Seq};
 use wal_store::quarantine::{self, QuarantineName, QuarantineReason};
 use wal_store::{
     Finding, RecoveryReport, Rewrite, RewriteAccess, RewriteError, RewriteKind, Row, StoreContext,
@@ -29,6 +29,8 @@ use super::{REPAIR_NEW, Repair, RepairError, RepairStep, remove_leftover};
 const SHORT: &str = "nothing: what is left of it is sound; the next segment names its end";
 /// Why a damaged file is not.
 const LEFT: &str = "its last batch is lost, and it alone says that the seqs in front of it were never stored";
+/// What is said of a stream whose directory is gone.
+pub(crate) const MISSING_DIR: &str = "the stream's directory is missing";
 
 impl Repair<'_> {
     pub(super) fn stream(
@@ -100,9 +102,7 @@ impl Repair<'_> {
         entry: &Entry,
         context: &StoreContext,
     ) -> Result<(), RepairError> {
-        let evidence = evidence_of(offsets, entry.id, None);
-        let from = evidence.floor.map_or(wal_format::Seq::FIRST, |(seq, _)| seq);
-        let to = evidence.durable_end.into_iter().chain(evidence.cursors_max).max().unwrap_or(from);
+        let (from, to) = known_seqs(offsets, entry);
         if from >= to {
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Repair<'_> {
         }
         let mut step = RepairStep::of(&context.dir);
         step.stream = Some(entry.name.clone());
-        step.found.push("the stream's directory is missing".to_owned());
+        step.found.push(MISSING_DIR.to_owned());
         step.lost.push((from.get(), to.get()));
         step.action = "make it anew, empty".to_owned();
         self.report.steps.push(step);
@@ -169,6 +169,14 @@ impl Repair<'_> {
         self.disk.sync_dir(Path::new(""), REPAIR_DIR)?;
         Ok(kept.display().to_string())
     }
+}
+
+/// The seqs that a stream is known to have held, whatever is left of its files: from the floor to the highest that is saved as durable.
+pub(crate) fn known_seqs(offsets: &Offsets, entry: &Entry) -> (Seq, Seq) {
+    let evidence = evidence_of(offsets, entry.id, None);
+    let from = evidence.floor.map_or(Seq::FIRST, |(seq, _)| seq);
+    let to = evidence.durable_end.into_iter().chain(evidence.cursors_max).max().unwrap_or(from);
+    (from, to)
 }
 
 fn save_end(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use disk::{Disk, Op};
 use pq::core::{Core, Seed};
-use pq::inspect::Inspection;
+use pq::inspect::{Inspection, StreamCheck};
 use pq::repair::{RepairError, RepairOptions, RepairReport, apply_on, plan_on};
 use pq::{GapReason, Now, OpenError, Options, Queue, Start, StreamId, WallTime};
 use sim_disk::{Fault, Moment, On, SimDisk, Survival, errno};
@@ -401,10 +401,13 @@ fn whatever_file_is_hit_a_repair_leaves_a_clean_queue_with_all_that_could_be_rea
             }
             let what = format!("{} {what}", path.display());
             let before = see(&disk);
-            apply(&disk);
+            let report = apply(&disk);
             assert_eq!(see(&disk), before, "{what}");
             let verify = Inspection::open_on(Arc::new(disk.clone())).unwrap().verify().unwrap();
-            assert!(!verify.is_damaged(), "{what}: {verify:?}");
+            assert!(!verify.streams.iter().any(StreamCheck::is_damaged), "{what}: {verify:?}");
+            // Names stand in the catalog alone: where all of it is lost, somebody has to give them.
+            assert_eq!(report.is_damage_left(), report.catalog_missing, "{what}: {report:?}");
+            assert_eq!(verify.is_damaged(), report.is_damage_left(), "{what}: {verify:?}");
             let again = apply(&disk);
             assert!(again.steps.is_empty() && again.losses.is_empty(), "{what}: {again:?}");
         }
