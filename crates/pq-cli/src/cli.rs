@@ -54,8 +54,10 @@ pub(crate) enum Command {
     Verify(Look),
     /// Print a stream as JSON lines, gaps as lines of their own
     ///
-    /// A record is {"stream","seq","appended_at","line" or, if it is not UTF-8, "base64"}; appended_at in nanoseconds since 1970. Seqs
-    /// that are not there are {"stream","gap":{"from","to","count","reason"}}; to is the first seq behind. With --quarantine it prints what
+    /// A record is {"stream","seq","appended_at","line" or, if it is not UTF-8, "base64"}; appended_at in nanoseconds since 1970. Where no
+    /// line feed followed it in its source (a last line without one, a piece of a line that was too long) there is "line_feed":false
+    /// too. Seqs that are not there are {"stream","gap":{"from","to","count","reason"}}; to is the first seq behind; what lies below the
+    /// oldest kept is told (reason "retired", no loss) if --from asks for it. With --quarantine it prints what
     /// can be read of a file in quarantine. It only looks: it works beside a running pq. Exit codes: 0 all of it; 1 records of it are lost;
     /// 2 it could not run.
     Export(Export),
@@ -122,7 +124,7 @@ A configuration (paths are relative to its folder; durations \"50ms\" \"1s\" \"2
 
   [[sink.http]]                  # POST until 2xx, with back-off
   url = \"http://127.0.0.1:8080/{stream}\"
-  body = \"ndjson\"                # {\"stream\",\"seq\",\"appended_at\",\"line\" or \"base64\"}; or \"lines\": payloads as they are
+  body = \"ndjson\"                # {\"stream\",\"seq\",\"appended_at\",\"line\" or \"base64\"} as `pq export` prints; or \"lines\": payloads
   timeout = \"30s\"
   headers = { authorization = \"...\" }
 
@@ -190,7 +192,7 @@ pub(crate) struct Read {
     /// Wait for more instead of ending
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print {"stream","seq","appended_at","line" or "base64"} instead of the bytes
+    /// Print {"stream","seq","appended_at","line" or "base64"} instead of the bytes, as `pq export` does
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,6 +8,7 @@
 
 mod file;
 mod options;
+mod outputs;
 mod place;
 mod units;
 
@@ -249,6 +250,7 @@ fn planned_stdin(tables: &[file::StdinSource]) -> Result<Option<String>, Wrong> 
 
 fn planned_sinks(tables: &file::Sinks, base: &Path) -> Result<Vec<PlannedSink>, Wrong> {
     let mut sinks = Vec::new();
+    outputs::check(&tables.file)?;
     for table in &tables.file {
         let path = Template::new(table.path.get_ref(), &["stream"]).map_err(|message| {
             wrong("sink.file.path", &table.path, message, "for example \"out/{stream}.log\"")

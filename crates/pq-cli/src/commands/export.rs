@@ -47,6 +47,7 @@ impl From {
 pub(crate) fn export(args: &Export) -> Ended {
     let inspection = Inspection::open(&args.dir).map_err(|error| open_failure(&args.dir, &error))?;
     let failed = |error: InspectError| inspect_failure(&args.dir, &error);
+    let mut below = None;
     let (mut from, stream) = match (&args.quarantine, &args.stream) {
         (Some(file), named) => {
             let reader = inspection.read_quarantined(&bare(&args.dir, file)).map_err(failed)?;
@@ -56,12 +57,22 @@ pub(crate) fn export(args: &Export) -> Ended {
         }
         (None, Some(stream)) => {
             let first = args.from.map_or(Seq::FIRST, Seq::new);
-            let reader = inspection.read(stream, first).map_err(failed)?;
+            let mut reader = inspection.read(stream, first).map_err(failed)?;
+            if let Some(from) = args.from {
+                let to = reader.oldest().map_err(failed)?;
+                below = Some(Gap { from: Seq::new(from), to, reason: GapReason::Retired });
+            }
             (From::Stream(Box::new(reader)), stream.clone())
         }
         (None, None) => return Err(Failure::new("name a stream, or a file in quarantine with --quarantine")),
     };
     let mut lines = Lines { args, stream, lost: 0 };
+    // Asked for by number, and not there any more: delivered to everybody, or dropped by a limit.
+    if let Some(gap) = below
+        && lines.put_gap(gap)? == Reader::Gone
+    {
+        return Ok(0);
+    }
     while let Some(delivery) = from.next().map_err(failed)? {
         if lines.put(&delivery)? == Reader::Gone || delivery.next() > lines.last() {
             break;
@@ -89,6 +100,11 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
+    /// The first seq asked for.
+    fn first(&self) -> Seq {
+        self.args.from.map_or(Seq::FIRST, Seq::new)
+    }
+
     /// The last seq asked for.
     fn last(&self) -> Seq {
         self.args.to.map_or(Seq::MAX, Seq::new)
@@ -96,26 +112,32 @@ impl Lines<'_> {
 
     fn put(&mut self, delivery: &Delivery) -> Result<Reader, Failure> {
         let mut out = Vec::with_capacity(delivery.bytes());
-        let first = self.args.from.map_or(Seq::FIRST, Seq::new);
-        let last = self.last();
+        let (first, last) = (self.first(), self.last());
         for item in delivery.items() {
             match item {
                 Item::Record(record) if first <= record.seq && record.seq <= last => {
                     JsonRecord::new(&self.stream, &record).write(&mut out);
                 }
-                Item::Gap(gap) => {
-                    let (from, to) = (gap.from.max(first), gap.to.min(last.saturating_add(1)));
-                    if from < to {
-                        self.gap(Gap { from, to, ..gap }, &mut out);
-                    }
-                }
+                Item::Gap(gap) => self.gap(gap, &mut out),
                 _ => {}
             }
         }
         put(&out)
     }
 
+    fn put_gap(&mut self, gap: Gap) -> Result<Reader, Failure> {
+        let mut out = Vec::new();
+        self.gap(gap, &mut out);
+        put(&out)
+    }
+
+    /// What of it was asked for, if anything.
     fn gap(&mut self, gap: Gap, out: &mut Vec<u8>) {
+        let (from, to) = (gap.from.max(self.first()), gap.to.min(self.last().saturating_add(1)));
+        if from >= to {
+            return;
+        }
+        let gap = Gap { from, to, ..gap };
         if gap.reason == GapReason::Lost {
             self.lost += gap.count();
         }

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pq::inspect::{InspectError, Inspection};
-use pq::{Consumer, Delivery, Item, Options, Queue, Seq};
+use pq::{Consumer, Delivery, Gap, GapReason, Item, Options, Queue, Seq};
 
 use crate::Ended;
 use crate::cli::Read;
@@ -36,6 +36,11 @@ fn look(args: &Read, printer: &mut Printer<'_>) -> Result<(), Failure> {
     let from = args.from.map_or(Seq::FIRST, Seq::new);
     let failed = |error: InspectError| inspect_failure(&args.dir, &error);
     let mut reader = inspection.read(&args.stream, from).map_err(failed)?;
+    // Asked for by number, and not there any more: delivered to everybody, or dropped by a limit. No loss.
+    let oldest = reader.oldest().map_err(failed)?;
+    if args.from.is_some() && from < oldest {
+        tell(&format!("pq: {}", missing(Gap { from, to: oldest, reason: GapReason::Retired })));
+    }
     while printer.left > 0 {
         match reader.next().map_err(failed)? {
             Some(delivery) => {

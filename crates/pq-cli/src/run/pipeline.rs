@@ -191,6 +191,13 @@ impl Pipeline {
 
     fn check_output(&self, state: &mut State, path: &Path, stream: &str) -> Result<(), Failure> {
         if let Some(other) = state.outputs.insert(path.to_path_buf(), stream.to_owned()) {
+            if other == stream {
+                return Err(Failure::new(format!(
+                    "{}: the output of two sinks of stream `{stream}`",
+                    path.display()
+                ))
+                .help("give each [[sink.file]] a `path` of its own, or `streams` that do not overlap"));
+            }
             return Err(Failure::new(format!(
                 "{}: the output of stream `{other}` and of stream `{stream}`",
                 path.display()

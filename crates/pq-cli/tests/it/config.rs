@@ -61,6 +61,34 @@ fn sinks_that_contradict_each_other_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn two_file_sinks_on_one_path_are_refused_by_the_check_too() {
+    let bench = Bench::new();
+    let sinks = |first: &str, second: &str| {
+        bench.config(&format!(
+            "[[sink.file]]\nconsumer = \"a\"\n{first}\n[[sink.file]]\nconsumer = \"b\"\n{second}\n"
+        ));
+        finish(pq().arg("run").arg(bench.path("pipeline.toml")).arg("--check"), b"")
+    };
+    for (first, second) in [
+        ("path = \"out.log\"", "path = \"./out.log\""),
+        ("path = \"out.log\"\nstreams = [\"x\"]", "path = \"out.log\"\nstreams = [\"y\"]"),
+        ("path = \"out/{stream}\"", "path = \"out/{stream}\"\nstreams = [\"y\"]"),
+        ("path = \"out/{stream}\"\nstreams = [\"app-*\"]", "path = \"out/{stream}\"\nstreams = [\"app-1\"]"),
+    ] {
+        let refused = sinks(first, second);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{first} and {second}: {told}");
+        assert!(
+            told.contains("two sinks: consumer `a` and consumer `b`") && told.contains("help: "),
+            "{told}"
+        );
+    }
+    let apart = ["x", "y"].map(|stream| format!("path = \"out/{{stream}}\"\nstreams = [\"{stream}\"]"));
+    assert!(sinks(&apart[0], &apart[1]).status.success(), "they never meet");
+    assert!(!bench.path("q").exists());
+}
+
+#[test]
 fn one_file_under_two_names_is_one_output() {
     let bench = Bench::new();
     bench.write("in/a.log", "x\n");

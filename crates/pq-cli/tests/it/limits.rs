@@ -40,6 +40,30 @@ fn a_stream_that_drops_its_oldest_keeps_the_newest_lines_within_its_cap() {
 }
 
 #[test]
+fn seqs_that_were_asked_for_and_are_retired_are_a_gap_of_their_own() {
+    let (bench, _) = bench("drop-oldest", "");
+    bench.run().success();
+    let first = stat(&bench)["streams"][0]["first"].as_u64().unwrap();
+    let gap = |to: u64| {
+        format!(
+            "{{\"stream\":\"s\",\"gap\":{{\"from\":1,\"to\":{to},\"count\":{},\"reason\":\"retired\"}}}}\n",
+            to - 1
+        )
+    };
+    let all = bench.tool("export", &["s", "--from", "1"]);
+    assert!(all.status.success() && text(&all.stdout).starts_with(&gap(first)), "{}", text(&all.stderr));
+    let below = bench.tool("export", &["s", "--from", "1", "--to", "10"]);
+    assert_eq!((below.status.code(), text(&below.stdout)), (Some(0), gap(11)), "policy, and no loss");
+    let kept = bench.tool("export", &["s"]);
+    assert!(text(&kept.stdout).starts_with(&format!("{{\"stream\":\"s\",\"seq\":{first},")), "not asked for");
+
+    let read = bench.tool("read", &["s", "--from", "1", "-n", "1"]);
+    assert_eq!(text(&read.stderr), format!("pq: records 1 to {} missing: retired\n", first - 1));
+    assert!(read.status.success() && read.stdout.len() == 100);
+    assert!(bench.tool("read", &["s", "-n", "1"]).stderr.is_empty());
+}
+
+#[test]
 fn a_stream_that_drops_the_newest_counts_what_it_does_not_take() {
     let (bench, lines) = bench("drop-newest", "");
     let ran = bench.run().success();
