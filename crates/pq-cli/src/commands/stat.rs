@@ -111,11 +111,14 @@ fn row(stream: &StreamInfo) -> Vec<String> {
         let durable = stream.durable_end.saturating_sub(1).to_string();
         return vec![stream.name.clone(), unknown(), unknown(), durable, unknown(), unknown()];
     }
-    let records = stream.end.saturating_sub(stream.first);
-    let range = if records == 0 { "-".to_owned() } else { format!("{}-{}", stream.first, stream.end - 1) };
+    let range = if stream.first >= stream.end {
+        "-".to_owned()
+    } else {
+        format!("{}-{}", stream.first, stream.end - 1)
+    };
     vec![
         stream.name.clone(),
-        count(records),
+        count(stream.records),
         range,
         stream.durable_end.saturating_sub(1).to_string(),
         count(stream.segments.len() as u64),
@@ -169,9 +172,9 @@ fn quarantine_text(quarantine: &QuarantineReport) -> String {
     };
     let rows: Vec<Vec<String>> = quarantine.files.iter().map(row).collect();
     format!(
-        "\n{}{} files in quarantine, {}; removing them gives {} back. Only you remove them.\n",
+        "\n{}{} in quarantine, {}; what removing gives back: {}. Only you remove them.\n",
         table(&["quarantine", "stream", "bytes", "why"], &rows),
-        count(quarantine.files.len() as u64),
+        counted(quarantine.files.len() as u64, "file"),
         bytes(quarantine.bytes),
         bytes(quarantine.own_bytes),
     )

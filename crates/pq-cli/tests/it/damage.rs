@@ -181,3 +181,25 @@ fn what_is_lost_is_exported_as_a_gap_even_if_no_segment_is_left() {
     assert_tells(&bench.tool("verify", &[]), &[&segment(2)]);
     assert_eq!(bench.tool("read", &["orders"]).status.code(), Some(1));
 }
+
+#[test]
+fn lost_seqs_are_no_records_that_wait() {
+    let bench = bench();
+    assert!(bench.tool("read", &["orders", "--consumer", "c", "-n", "1"]).status.success());
+    fs::remove_file(in_queue(&bench, &segment(2))).unwrap();
+    let figures = || {
+        let json = bench.tool("stat", &["--json"]).stdout;
+        let stat: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let orders = &stat["streams"][0];
+        ["records", "first", "end"]
+            .map(|name| orders[name].as_u64().unwrap())
+            .into_iter()
+            .chain([orders["consumers"][0]["lag_records"].as_u64().unwrap()])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(figures(), [4, 1, 7, 3], "found by looking");
+    assert_eq!(bench.tool("repair", &["--apply"]).status.code(), Some(0));
+    assert_eq!(figures(), [4, 1, 7, 3], "written down");
+    let read = bench.tool("read", &["orders", "--consumer", "c"]);
+    assert_eq!(text(&read.stdout), "two\nthree\nsix\n");
+}

@@ -9,10 +9,10 @@ use wal_store::{RecoverError, ScanDepth, ScanReport, scan_read_only, segment_pat
 
 use disk::ErrorClass;
 
-use crate::OnFull;
 use crate::catalog::Entry;
 use crate::core::{evidence_of, stream_dir};
 use crate::repair::{MISSING_DIR, known_seqs};
+use crate::{Gap, GapReason, OnFull};
 
 use super::{InspectError, Inspection, LossInfo};
 
@@ -26,6 +26,8 @@ pub struct StreamInfo {
     pub first: u64,
     /// End of what can be read.
     pub end: u64,
+    /// Seqs from `first` to `end` less those that are known to be lost or never to have been stored.
+    pub records: u64,
     /// The durable end as saved last; a live owner may be ahead of it.
     pub durable_end: u64,
     /// Segments that exist.
@@ -75,7 +77,7 @@ pub struct ConsumerInfo {
     pub name: String,
     /// Its saved cursor.
     pub cursor: u64,
-    /// Records above it.
+    /// Records above it: seqs that are known to be lost, or never to have been stored, are none.
     pub lag_records: u64,
     /// How many of these limits dropped: they will be delivered as gaps.
     pub dropped_records: u64,
@@ -97,6 +99,12 @@ pub(super) struct Unread {
 }
 
 impl Unread {
+    /// All of it, as a gap.
+    pub(super) fn gap(&self) -> Option<Gap> {
+        let (from, to) = self.lost.filter(|(from, to)| from < to)?;
+        Some(Gap { from, to, reason: GapReason::Lost })
+    }
+
     /// Whether nothing is amiss: created, and its directory not made yet.
     pub(super) fn is_unborn(&self) -> bool {
         self.lost.is_some_and(|(from, to)| from >= to)
@@ -110,9 +118,10 @@ impl Inspection {
             Scanned::Whole(scan, cursors) => (scan, cursors),
             Scanned::Not(unread, cursors) => {
                 let (first, end) = known_seqs(&cursors, entry);
-                let info = saved_info(entry, &cursors, end.max(first));
+                let missing = Missing::new(entry, unread.gap().as_slice());
+                let info = saved_info(entry, &cursors, (first, end.max(first)), &missing);
                 let unreadable = (!unread.is_unborn()).then_some(unread.reason);
-                return Ok(Some(StreamInfo { first: first.get(), unreadable, ..info }));
+                return Ok(Some(StreamInfo { unreadable, ..info }));
             }
             Scanned::Deleted => return Ok(None),
         };
@@ -125,11 +134,11 @@ impl Inspection {
             bytes: self.disk.stat(&segment_path(&dir, s.id)).map_or(0, |stat| stat.len),
         };
         let first = scan.segments.first().map_or(scan.end, |s| s.first_seq);
+        let missing = Missing::new(entry, &scan.gaps);
         Ok(Some(StreamInfo {
-            first: first.get(),
             segments: scan.segments.iter().map(segment).collect(),
             bytes: scan.file_bytes,
-            ..saved_info(entry, &cursors, scan.end)
+            ..saved_info(entry, &cursors, (first, scan.end), &missing)
         }))
     }
 
@@ -166,20 +175,38 @@ impl Inspection {
     }
 }
 
-/// What is saved of a stream that ends at `end`; its segments are not.
-fn saved_info(entry: &Entry, cursors: &Offsets, end: Seq) -> StreamInfo {
+/// Seqs of a stream that are known to be lost, or never to have been stored.
+struct Missing(Vec<Gap>);
+
+impl Missing {
+    /// Those that are remembered, and those of these gaps that are not yet.
+    fn new(entry: &Entry, found: &[Gap]) -> Self {
+        let news = found.iter().flat_map(|gap| entry.losses.news(gap));
+        Self(entry.losses.gaps().into_iter().chain(news).collect())
+    }
+
+    /// How many seqs of `from` to `end` are not among them.
+    fn records(&self, from: Seq, end: Seq) -> u64 {
+        let lost: u64 = self.0.iter().map(|gap| gap.from.max(from).distance_to(gap.to.min(end))).sum();
+        from.distance_to(end).saturating_sub(lost)
+    }
+}
+
+/// What is saved of a stream with these seqs; its segments are not.
+fn saved_info(entry: &Entry, cursors: &Offsets, (first, end): (Seq, Seq), missing: &Missing) -> StreamInfo {
     let trims = cursors.trims(entry.id).cloned().unwrap_or_default();
     let consumer = |c: &ConsumerEntry| ConsumerInfo {
         name: c.name.clone(),
         cursor: c.cursor.get(),
-        lag_records: c.cursor.distance_to(end),
+        lag_records: missing.records(c.cursor, end),
         dropped_records: trims.ranges.iter().map(|t| t.from.max(c.cursor).distance_to(t.to)).sum(),
     };
     let limits = entry.settings.limits;
     StreamInfo {
         name: entry.name.clone(),
-        first: end.get(),
+        first: first.get(),
         end: end.get(),
+        records: missing.records(first, end),
         durable_end: cursors.durable_end(entry.id).map_or(1, |durable| durable.end.get()),
         segments: Vec::new(),
         bytes: 0,

@@ -147,8 +147,7 @@ fn damage(scan: &ScanReport, dir: &Path, posing: &[String]) -> Vec<String> {
 
 /// A stream that could not be looked through.
 fn unread_check(entry: &Entry, unread: Unread) -> StreamCheck {
-    let gap = unread.lost.filter(|(from, to)| from < to);
-    let gap = gap.map(|(from, to)| Gap { from, to, reason: GapReason::Lost });
+    let gap = unread.gap();
     let news = gap.iter().flat_map(|gap| entry.losses.news(gap));
     StreamCheck {
         name: entry.name.clone(),
