@@ -149,10 +149,8 @@ fn orphan_text(orphan: &OrphanInfo) -> String {
 
 fn verdict(args: &Repair, report: &RepairReport) -> String {
     if report.is_clean() {
-        let left = report.left.len();
-        let left =
-            if left > 0 { format!("; {left} damaged files are left as they are") } else { String::new() };
-        return format!("clean: nothing to repair{left}\n");
+        let what = if report.left.is_empty() { "clean: nothing to repair" } else { "nothing to repair" };
+        return format!("{what}\n") + &left_text(args, report);
     }
     let dir = args.dir.display();
     let (files, written) = (counted(report.steps.len() as u64, "file"), bytes(report.bytes()));
@@ -189,6 +187,12 @@ fn left_text(args: &Repair, report: &RepairReport) -> String {
         let streams = counted(report.blocked.len() as u64, "stream");
         text.push_str(&format!(
             "NOT MENDED: {streams} that cannot be repaired now; mend the cause and run it again\n"
+        ));
+    }
+    if !report.left.is_empty() {
+        let files = counted(report.left.len() as u64, "damaged file");
+        text.push_str(&format!(
+            "NOT MENDED: {files} that stay as they are; nothing more can be read of them\n"
         ));
     }
     let left: Vec<&OrphanInfo> = report.orphans.iter().filter(|orphan| orphan.is_left()).collect();

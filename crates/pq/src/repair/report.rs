@@ -37,15 +37,14 @@ impl RepairReport {
             && self.orphans.iter().all(|orphan| orphan.segments_count == 0)
     }
 
-    /// Whether damage is left: in a plan all that was found; behind a repair the streams that cannot be repaired now, and the directories
-    /// with segments that no stream stands for and that nobody asked to adopt.
+    /// Whether damage is left: in a plan all that was found; behind a repair the streams that cannot be repaired now, the files that stay
+    /// as they are, and the directories with segments that no stream stands for and that nobody asked to adopt.
     #[must_use]
     pub fn is_damage_left(&self) -> bool {
-        if self.applied {
-            !self.blocked.is_empty() || self.orphans.iter().any(OrphanInfo::is_left)
-        } else {
-            !self.is_clean()
+        if !self.applied && !self.is_clean() {
+            return true;
         }
+        !self.left.is_empty() || !self.blocked.is_empty() || self.orphans.iter().any(OrphanInfo::is_left)
     }
 
     /// Bytes that are written, in all.
