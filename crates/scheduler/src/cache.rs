@@ -336,8 +336,4 @@ impl Cache {
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-mod explore_tests;

@@ -1,71 +1,20 @@
-//! Every interleaving of small worlds: a writer that commits and rotates, readers that deliver and fail, an operator who
-//! seeks, removes and attaches, and retirement, each step of each at any time. One lock section is one step; the wake-up
-//! cell's steps are single ones, also inside `end_turn`. Memory is sequentially consistent: fences are loom's business,
-//! steps in the wrong order are ours, and the worlds with a `Fault` show that the search finds them.
-//!
-//! Checked in every state: one lease per key (I3), `open_segment` and `reading` only grow (I4), a lease covers exactly
-//! records of its segment from the reader's cursor on, no unlinked file is opened, who becomes due is woken. In every
-//! state without a next step: everybody has everything and sleeps (no stuck). The graph has no cycle (no spin).
+//! A small world: a stream, its readers, and every next step of each; what must hold in every state.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
 
-use super::*;
+use super::truth::{Fault, Op, Step, Truth};
+use crate::cache::*;
 use crate::{Bound, Lease, Outcome};
 
 const STREAM: StreamId = StreamId::new(1);
 const NOW: Instant = Instant::from_nanos(1);
 
-/// What the writer does next: a commit of one record, a rotation, or a rotation away from a file whose write failed,
-/// which leaves one seq behind that is never used again.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Op {
-    Commit,
-    Rotate,
-    Poisoned,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Admin {
+pub(super) enum Admin {
     Seek(usize, u64),
     Kick(usize),
     Detach(usize),
     Attach(usize),
-}
-
-/// A protocol broken on purpose.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fault {
-    None,
-    ReaderLoadsBeforeItSetsAsleep,
-    WriterSwapsBeforeItPublishes,
-    FirstBatchIsPublishedBeforeTheRotation,
-    SeekDoesNotReachTheCache,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Step {
-    Op,
-    Publish,
-    Swap,
-    Mark,
-    Rotated,
-}
-
-/// The stream as it really is, and the wake-up cell.
-#[derive(Clone)]
-struct Truth {
-    ops: &'static [Op],
-    fault: Fault,
-    done: usize,
-    step: Step,
-    /// First seq and exclusive end of each segment; the id is the index + 1.
-    segments: Vec<(u64, Option<u64>)>,
-    readable_end: u64,
-    asleep: bool,
-    /// Whether a swap found `asleep` before the publication it belongs to.
-    owes_mark: bool,
-    unlinked_below: u64,
 }
 
 #[derive(Clone)]
@@ -78,7 +27,7 @@ struct Reader {
 }
 
 #[derive(Clone)]
-struct World {
+pub(super) struct World {
     cache: Cache,
     truth: Truth,
     readers: Vec<Reader>,
@@ -86,98 +35,20 @@ struct World {
     fails: u32,
 }
 
-type Successors = Vec<(String, Result<World, String>)>;
+pub(super) type Successors = Vec<(String, Result<World, String>)>;
 
 const fn key(reader: usize) -> Key {
     Key::new(STREAM, ConsumerId::new(reader as u64))
 }
 
-impl Truth {
-    /// One step of the writer that needs no lock, if that is what comes next.
-    fn lock_free_step(&mut self) -> bool {
-        let swaps_first = self.fault == Fault::WriterSwapsBeforeItPublishes;
-        match self.step {
-            Step::Op => match self.ops.get(self.done) {
-                None => return false,
-                Some(Op::Commit) => self.step = if swaps_first { Step::Swap } else { Step::Publish },
-                Some(Op::Rotate | Op::Poisoned) => self.close_segment(),
-            },
-            Step::Publish => {
-                // A seq that was lost with a poisoned file is skipped.
-                let first = self.segments.last().map_or(1, |segment| segment.0);
-                self.readable_end = self.readable_end.max(first) + 1;
-                self.step = match (swaps_first, self.owes_mark) {
-                    (false, _) => Step::Swap,
-                    (true, true) => Step::Mark,
-                    (true, false) => self.next_op(),
-                };
-            }
-            Step::Swap => {
-                let was_asleep = std::mem::replace(&mut self.asleep, false);
-                self.owes_mark = was_asleep;
-                self.step = match (swaps_first, was_asleep) {
-                    (true, _) => Step::Publish,
-                    (false, true) => Step::Mark,
-                    (false, false) => self.next_op(),
-                };
-            }
-            Step::Mark | Step::Rotated => return false,
-        }
-        true
-    }
-
-    fn close_segment(&mut self) {
-        let ghosts = u64::from(self.ops[self.done] == Op::Poisoned);
-        let end = self.readable_end;
-        if let Some(last) = self.segments.last_mut() {
-            last.1 = Some(end);
-        }
-        self.segments.push((end + ghosts, None));
-        if self.fault == Fault::FirstBatchIsPublishedBeforeTheRotation {
-            self.readable_end = end + ghosts + 1;
-        }
-        self.step = Step::Rotated;
-    }
-
-    fn next_op(&mut self) -> Step {
-        self.done += 1;
-        self.owes_mark = false;
-        Step::Op
-    }
-
-    fn segment(&self, id: SegmentId) -> (u64, Option<u64>) {
-        self.segments[id.get() as usize - 1]
-    }
-
-    /// What is wrong with a lease given to a reader at `cursor`.
-    fn object(&self, lease: &Lease, cursor: u64) -> Option<String> {
-        let (first, end) = self.segment(lease.reading);
-        let before = self.segments[..lease.reading.get() as usize - 1].last().and_then(|segment| segment.1);
-        let bound = lease.bound.end().get();
-        if lease.from.get() != cursor {
-            return Some(format!("{lease:?} starts elsewhere than the cursor {cursor}"));
-        }
-        if bound > self.readable_end {
-            return Some(format!("{lease:?} goes beyond readable_end {}", self.readable_end));
-        }
-        if end.is_some_and(|end| bound > end) {
-            return Some(format!("{lease:?} goes beyond its segment's end {end:?}"));
-        }
-        if matches!(lease.bound, Bound::Rotated { .. }) && end != Some(bound) {
-            return Some(format!("{lease:?} is drained below its segment's end {end:?}"));
-        }
-        if before.is_some_and(|before| cursor < before) && !lease.is_empty() {
-            return Some(format!("{lease:?} leaves out the records from {cursor} to {first}"));
-        }
-        if !lease.is_empty() && lease.reading.get() < self.unlinked_below {
-            return Some(format!("{lease:?} opens an unlinked file"));
-        }
-        None
-    }
-}
-
 impl World {
-    fn new(ops: &'static [Op], readers: usize, admin: &'static [Admin], fails: u32, fault: Fault) -> Self {
+    pub(super) fn new(
+        ops: &'static [Op],
+        readers: usize,
+        admin: &'static [Admin],
+        fails: u32,
+        fault: Fault,
+    ) -> Self {
         let mut cache = Cache::new(Policy::Signal, Backoff::default(), 0);
         cache.open_stream(STREAM, &[], SegmentId::new(1));
         let readers: Vec<Reader> = (0..readers)
@@ -202,7 +73,7 @@ impl World {
         Self { cache, truth, readers, admin, fails }
     }
 
-    fn successors(&self) -> Successors {
+    pub(super) fn successors(&self) -> Successors {
         let mut out = Vec::new();
         self.writer(&mut out);
         self.retire(&mut out);
@@ -408,7 +279,7 @@ impl World {
     }
 
     /// What is wrong with a world in which nothing can happen any more.
-    fn object_to_the_end(&self) -> Option<String> {
+    pub(super) fn object_to_the_end(&self) -> Option<String> {
         for (n, reader) in self.readers.iter().enumerate() {
             let Some(view) = self.cache.view(key(n)) else {
                 if reader.registered || self.cache.consumers.contains_key(&key(n)) {
@@ -429,7 +300,7 @@ impl World {
     }
 
     /// All of the state that decides what can happen next.
-    fn fingerprint(&self) -> Vec<u64> {
+    pub(super) fn fingerprint(&self) -> Vec<u64> {
         let t = &self.truth;
         let mut print = vec![
             t.done as u64 * 8 + t.step as u64,
@@ -462,143 +333,4 @@ impl World {
         }
         print
     }
-}
-
-/// The states a search has met: how each was reached, and what follows it.
-#[derive(Default)]
-struct Graph {
-    index: HashMap<Vec<u64>, usize>,
-    reached: Vec<Option<(usize, String)>>,
-    edges: Vec<Vec<usize>>,
-}
-
-impl Graph {
-    fn enter(&mut self, world: &World, from: Option<(usize, String)>) -> (usize, bool) {
-        let new = self.reached.len();
-        let id = *self.index.entry(world.fingerprint()).or_insert(new);
-        if id == new {
-            self.reached.push(from);
-            self.edges.push(Vec::new());
-        }
-        (id, id == new)
-    }
-
-    fn story(&self, mut at: usize, last: &str) -> String {
-        let mut steps = vec![last.to_owned()];
-        while let Some((from, label)) = &self.reached[at] {
-            steps.push(label.clone());
-            at = *from;
-        }
-        steps.reverse();
-        steps.join("\n  ")
-    }
-
-    /// Takes states away that nothing leads to until none is left, or only cycles are.
-    fn has_cycle(&self) -> bool {
-        let mut arrows = vec![0_usize; self.edges.len()];
-        self.edges.iter().flatten().for_each(|&to| arrows[to] += 1);
-        let mut free: Vec<usize> = (0..arrows.len()).filter(|&at| arrows[at] == 0).collect();
-        let mut taken = 0;
-        while let Some(at) = free.pop() {
-            taken += 1;
-            for &to in &self.edges[at] {
-                arrows[to] -= 1;
-                if arrows[to] == 0 {
-                    free.push(to);
-                }
-            }
-        }
-        taken < arrows.len()
-    }
-}
-
-/// Walks all states, breadth first, so that the story of a violation is the shortest. `Ok` is the count of states.
-fn explore(start: World) -> Result<usize, String> {
-    let mut graph = Graph::default();
-    graph.enter(&start, None);
-    let mut queue = VecDeque::from([(0, start)]);
-    while let Some((at, world)) = queue.pop_front() {
-        let successors = world.successors();
-        if successors.is_empty()
-            && let Some(objection) = world.object_to_the_end()
-        {
-            return Err(graph.story(at, &objection));
-        }
-        for (label, next) in successors {
-            let next = next.map_err(|objection| graph.story(at, &format!("{label}\n  {objection}")))?;
-            let (to, is_new) = graph.enter(&next, Some((at, label)));
-            graph.edges[at].push(to);
-            if is_new {
-                queue.push_back((to, next));
-            }
-        }
-    }
-    if graph.has_cycle() { Err("SPIN: turns without progress".to_owned()) } else { Ok(graph.reached.len()) }
-}
-
-fn holds(ops: &'static [Op], readers: usize, admin: &'static [Admin], fails: u32) {
-    match explore(World::new(ops, readers, admin, fails, Fault::None)) {
-        Ok(states) => println!("{readers} readers, {ops:?}, {admin:?}, {fails} failures: {states} states"),
-        Err(story) => panic!("{readers} readers, {ops:?}, {admin:?}, {fails} failures:\n  {story}"),
-    }
-}
-
-use Admin::{Attach, Detach, Kick, Seek};
-use Op::{Commit as C, Poisoned as P, Rotate as R};
-
-#[test]
-fn two_readers_over_a_rotation_with_a_failure() {
-    holds(&[C, R, C], 2, &[], 1);
-    holds(&[C, C, R, C, R], 2, &[], 1);
-}
-
-#[test]
-fn one_reader_over_two_rotations_and_larger_batches_of_work() {
-    holds(&[C, C, R, C, R], 1, &[], 2);
-    holds(&[C, C, R, R, C, C], 1, &[], 1);
-}
-
-#[test]
-fn rotations_away_from_poisoned_files() {
-    holds(&[C, P, C, P, C], 1, &[], 2);
-    holds(&[C, P, C], 2, &[], 1);
-}
-
-#[test]
-fn seeks_back_and_forth() {
-    holds(&[C, R, C], 1, &[Seek(0, 1), Seek(0, 2)], 1);
-    holds(&[C, R, C, P, C], 1, &[Seek(0, 1)], 1);
-    holds(&[C, R, C], 2, &[Seek(1, 1)], 0);
-}
-
-#[test]
-fn resuming_during_and_between_turns() {
-    holds(&[C, R, C], 1, &[Kick(0), Kick(0)], 2);
-}
-
-#[test]
-fn removing_one_of_two() {
-    holds(&[C, R, C], 2, &[Detach(1)], 1);
-    holds(&[C, R], 1, &[Detach(0)], 1);
-}
-
-#[test]
-fn leaving_and_coming_back_while_the_old_lease_is_out() {
-    holds(&[C, R, C], 1, &[Detach(0), Attach(0)], 1);
-    holds(&[C, C], 1, &[Detach(0), Attach(0), Detach(0), Attach(0)], 1);
-    holds(&[C, R], 1, &[Attach(0), Seek(0, 1), Detach(0)], 1);
-}
-
-/// The search must find what is broken on purpose, and by the reason it was broken.
-fn breaks(fault: Fault, ops: &'static [Op], admin: &'static [Admin], reason: &str) {
-    let story = explore(World::new(ops, 1, admin, 0, fault)).expect_err("a broken protocol");
-    assert!(story.contains(reason), "{fault:?} for another reason:\n  {story}");
-}
-
-#[test]
-fn broken_protocols_are_found() {
-    breaks(Fault::ReaderLoadsBeforeItSetsAsleep, &[C], &[], "STUCK");
-    breaks(Fault::WriterSwapsBeforeItPublishes, &[C], &[], "STUCK");
-    breaks(Fault::FirstBatchIsPublishedBeforeTheRotation, &[C, R], &[], "beyond its segment's end");
-    breaks(Fault::SeekDoesNotReachTheCache, &[C], &[Seek(0, 1)], "STUCK");
 }
