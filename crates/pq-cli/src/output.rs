@@ -38,7 +38,7 @@ pub(crate) fn put(bytes: &[u8]) -> Result<Reader, Failure> {
 /// Says nothing about the data: the output is not whole, that is all.
 pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
     Failure::new(format!("stdout cannot be written: {error}"))
-        .help("what was printed is not whole; the queue is as it was")
+        .help("what was printed is not whole; this says nothing of what the command did to the queue")
 }
 
 /// A count with its thousands apart: `1,234,567`.
