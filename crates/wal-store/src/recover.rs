@@ -250,5 +250,4 @@ fn segments(verdict: &Verdict, floor: Seq) -> SegmentList {
 }
 
 #[cfg(test)]
-#[path = "recover_tests.rs"]
 mod tests;
