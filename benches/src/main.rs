@@ -12,6 +12,7 @@ mod ours;
 mod peer;
 mod raw;
 mod reference;
+mod start;
 mod workload;
 
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ enum Task {
     Workload(workload::Arguments),
     /// A queue's whole life, to be killed anywhere.
     Life(life::Arguments),
+    /// A queue to be opened, or the opening of one.
+    Start(start::Arguments),
     /// One crate that claims persistence: append numbered records, or read them back.
     Peer(peer::Arguments),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.task {
         Some(Task::Workload(workload)) => workload::run(workload),
         Some(Task::Life(life)) => return life::run(life),
+        Some(Task::Start(start)) => start::run(start),
         Some(Task::Peer(peer)) => peer::run(peer),
         None => run(&arguments),
     };

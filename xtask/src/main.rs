@@ -27,6 +27,7 @@ mod scenarios;
 mod shell;
 mod sim;
 mod soak;
+mod start;
 mod syscalls;
 mod talking;
 mod tidy;
@@ -78,6 +79,8 @@ enum Task {
     Model(sim::Arguments),
     /// Runs the random tests with fresh seeds, round after round.
     Soak(soak::Arguments),
+    /// How long a queue takes to open with 10,000 streams, and with 10 GiB of backlog.
+    Start(start::Arguments),
     /// Plants bugs, one at a time, and holds the crash suite to finding each.
     SyncMutants(mutants::Arguments),
     /// Cuts the power under a working queue on real file systems, and compares what is there with what was promised.
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Task::Scenarios => scenarios::run(),
         Task::Model(arguments) => sim::model(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
+        Task::Start(arguments) => start::run(&arguments),
         Task::SyncMutants(arguments) => mutants::run(&arguments),
         Task::PowerCut(arguments) => power_cut::run(&arguments),
         Task::Syscalls => syscalls::run(),
