@@ -1,8 +1,8 @@
 //! `pq-sim hunt`: looks for a violation, seed after seed, and stops at the first. For seeded bugs: there should be one.
 //!
 //! ```text
-//!   threads: next seed ─> run it, and the fixed scenarios ─> found? ──┐
-//!   main:    the lowest seed that found something, or never ended <───┘
+//!   threads: next seed ─> run it, and a few fixed scenarios ─> found? ─┐
+//!   main:    the lowest seed that found something, or never ended <────┘
 //! ```
 //!
 //! Invariant: the seed told is the lowest that finds something, however many threads look.
@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sim::{Shape, SyncSite, Violation, run_seed, run_witnesses};
+use sim::scenario::{Scenario, scenarios};
+use sim::{Checked, Operation, Shape, SyncSite, Violation, run_seed, run_witnesses};
 use sim_disk::SimDisk;
 
 /// How long, and for what.
@@ -50,6 +51,8 @@ enum News {
 /// What the threads share.
 struct Hunt {
     shape: Shape,
+    /// The n-th is played beside the n-th seed.
+    scenarios: Vec<Scenario>,
     next: AtomicU64,
     /// Nobody looks at this or behind it.
     end: AtomicU64,
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: Arguments) -> bool {
     let ignored_sites = arguments.ignore_site.into_iter().map(site).collect();
     let hunt = Arc::new(Hunt {
         shape: Shape { ignored_sites, ..Shape::default() },
+        scenarios: scenarios(),
         next: AtomicU64::new(1),
         end: AtomicU64::new(arguments.seeds.saturating_add(1)),
     });
@@ -136,6 +140,18 @@ impl Hunt {
         let _ = news.send(News::Through);
     }
 
+    /// A canonical scenario, everything brought to its end, and a stop in order.
+    fn play(&self, scenario: &Scenario) -> Checked {
+        let mut scenario = scenario.clone();
+        scenario.setup.ignored_sites.extend(&self.shape.ignored_sites);
+        let mut world = scenario.play()?;
+        world.settle()?;
+        world.step(&Operation::Close)?;
+        world.settle()?;
+        world.discard();
+        Ok(())
+    }
+
     /// What a seed finds, on one line.
     fn found_by(&self, seed: u64) -> Option<String> {
         let tell = |violation: &Violation, place: String| {
@@ -144,6 +160,12 @@ impl Hunt {
         };
         if let Some(violation) = run_seed(seed, &self.shape).violation {
             return Some(tell(&violation, format!("at step {}", violation.step)));
+        }
+        let scenario = usize::try_from(seed - 1).ok().and_then(|nth| self.scenarios.get(nth));
+        if let Some(scenario) = scenario
+            && let Err(violation) = self.play(scenario)
+        {
+            return Some(tell(&violation, format!("in {:?}", scenario.name)));
         }
         if seed > WITNESS_SEEDS {
             return None;

@@ -9,6 +9,8 @@ use crate::operation::{
     Crash, Damage, Hurt, Limit, Load, Operation, ReaderIndex, Repair, StreamIndex, Then, TurnEnd, Whose,
 };
 use crate::setup::{Setup, kinds_of_streams};
+use crate::violation::Checked;
+use crate::world::World;
 
 /// What is there before anything is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,21 @@ pub struct Scenario {
     pub prepare: Vec<Operation>,
     /// What is stopped at each of its calls. Empty: the next recovery alone is.
     pub act: Vec<Operation>,
+}
+
+impl Scenario {
+    /// Does all of it, undisturbed.
+    ///
+    /// # Errors
+    /// A promise was broken.
+    pub fn play(&self) -> Checked<World> {
+        let mut world = match self.before {
+            Before::Everything => World::new(self.setup.clone()),
+            Before::Nothing | Before::Queue => World::bare(self.setup.clone()),
+        }?;
+        self.prepare.iter().chain(&self.act).try_for_each(|operation| world.step(operation))?;
+        Ok(world)
+    }
 }
 
 const A: StreamIndex = StreamIndex(0);

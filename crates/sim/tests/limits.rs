@@ -1,21 +1,12 @@
 //! That the canonical scenarios of limits meet their limit on a sound disk, and what each of them costs.
 
-use sim::scenario::{Before, Scenario, scenarios};
+use sim::scenario::scenarios;
 use sim::{Operation, World};
 
 /// Prepared, done, and everything brought to its end.
 fn done(name: &str) -> World {
-    let all = scenarios();
-    let Some(Scenario { setup, before: Before::Everything, prepare, act, .. }) =
-        all.into_iter().find(|scenario| scenario.name == name)
-    else {
-        panic!("no scenario {name:?}");
-    };
-    let mut world = World::new(setup).expect("a new queue");
-    for operation in prepare.iter().chain(&act) {
-        world.step(operation).unwrap_or_else(|violation| panic!("{name}, {operation:?}: {violation}"));
-    }
-    world
+    let scenario = scenarios().into_iter().find(|scenario| scenario.name == name).expect("a name of one");
+    scenario.play().unwrap_or_else(|violation| panic!("{name}: {violation}"))
 }
 
 fn settled(mut world: World) -> World {
