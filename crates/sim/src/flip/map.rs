@@ -1,9 +1,11 @@
 //! What every byte of a segment file is, read once from the sound file.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use wal_format::{
-    BATCH_HEADER_BYTES, FRAME_HEAD_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, StreamIdentity, read_batch,
+    BATCH_HEADER_BYTES, BatchFlags, FRAME_HEAD_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, StreamIdentity,
+    read_batch,
 };
 
 /// What a byte belongs to.
@@ -44,6 +46,8 @@ pub(crate) struct SegmentMap {
     metas: Vec<usize>,
     /// Where each batch's header starts.
     pub(crate) batches: Vec<u64>,
+    /// Seqs that no record had, each range with the batch that alone says so.
+    skips: Vec<(usize, Range<u64>)>,
 }
 
 impl SegmentMap {
@@ -65,6 +69,7 @@ impl SegmentMap {
             frames: Vec::new(),
             metas: Vec::new(),
             batches: Vec::new(),
+            skips: Vec::new(),
         };
         map.mark(0, SEGMENT_HEADER_BYTES as u64, Part::SegmentHeader);
         let mut at = SEGMENT_HEADER_BYTES as u64;
@@ -73,6 +78,9 @@ impl SegmentMap {
             let batch = read_batch(identity, rest).ok()?;
             let index = map.batches.len();
             map.batches.push(at);
+            if batch.header().flags.contains(BatchFlags::SKIPPED) {
+                map.skips.push((index, batch.header().prev_seq + 1..batch.header().first_seq.get()));
+            }
             map.mark(at, at + BATCH_HEADER_BYTES as u64, Part::BatchHeader(index));
             let mut start = at + BATCH_HEADER_BYTES as u64;
             for frame in batch.frames() {
@@ -109,6 +117,15 @@ impl SegmentMap {
     pub(crate) fn costs(&self, from: u64, to: u64) -> Vec<u64> {
         let hit = self.frames.iter().filter(|f| self.hits((f.start, f.end), f.batch, (from, to)));
         hit.map(|frame| frame.seq).collect()
+    }
+
+    /// Seqs that no record had, and of which nothing says so any more if a range `[from, to)` is destroyed.
+    pub(crate) fn unsays(&self, from: u64, to: u64) -> Vec<Range<u64>> {
+        let is_hit = |batch: usize| {
+            self.batches.get(batch).is_some_and(|at| *at < to && from < at + BATCH_HEADER_BYTES as u64)
+        };
+        let hit = self.skips.iter().filter(|(batch, _)| is_hit(*batch));
+        hit.map(|(_, seqs)| seqs.clone()).collect()
     }
 
     /// Whether a destroyed range may cost a tag: what is left of a damaged batch may be without its tags.

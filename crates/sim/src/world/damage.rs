@@ -236,17 +236,19 @@ fn cost_of(map: &SegmentMap, harm: Harm) -> Cost {
                 Part::Payload(seq) => BTreeSet::from([seq]),
                 _ => BTreeSet::new(),
             };
-            Cost { seqs, is_exact: true, may_cost_tags: map.costs_tags(at, at + 1) }
+            Cost { seqs, is_exact: true, may_cost_tags: map.costs_tags(at, at + 1), unsaid: Vec::new() }
         }
         Harm::Cut { len } => Cost {
             seqs: map.costs(len, u64::MAX).into_iter().collect(),
             is_exact: true,
             may_cost_tags: map.costs_tags(len, u64::MAX),
+            unsaid: map.unsays(len, u64::MAX),
         },
         Harm::Zero { from, to } => Cost {
             seqs: map.costs(from, to).into_iter().collect(),
             is_exact: false,
             may_cost_tags: map.costs_tags(from, to),
+            unsaid: map.unsays(from, to),
         },
     }
 }

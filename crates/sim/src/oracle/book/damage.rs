@@ -21,6 +21,8 @@ pub struct Cost {
     pub is_exact: bool,
     /// Tags, too.
     pub may_cost_tags: bool,
+    /// Seqs that no record had, and of which nothing says so any more.
+    pub unsaid: Vec<Range<u64>>,
 }
 
 /// What is known of lost seqs.
@@ -30,6 +32,8 @@ pub(super) struct Losses {
     lost: BTreeSet<u64>,
     /// Hit, and perhaps below the floor, or not there: of what was given up nobody knows (seed 86405).
     doubtful: BTreeSet<u64>,
+    /// No record had them, and nothing says so any more.
+    unsaid: Vec<Range<u64>>,
     /// The queue says that it remembers these as lost.
     remembered: BTreeSet<u64>,
     /// Reports named these.
@@ -51,19 +55,10 @@ impl Losses {
 }
 
 impl Book {
-    /// Whether a seq may be told lost: it is, or no record ever had it and the next record on one side is: what was left out there
-    /// is known from that record's batch alone.
+    /// Whether a seq may be told lost: it is, or no record ever had it and what said so is lost.
     pub(super) fn may_be_lost(&self, seq: u64) -> bool {
-        let is_record = |seq: &u64| {
-            matches!(self.fate(*seq), Some(Fate::Durable | Fate::Lost | Fate::Gone))
-                || self.losses.may_be(*seq)
-        };
-        let is_beside_lost = || {
-            let behind = (seq + 1..self.end()).find(is_record);
-            let before = (1..seq).rev().find(is_record);
-            [behind, before].into_iter().flatten().any(|seq| self.losses.may_be(seq))
-        };
-        self.losses.may_be(seq) || (!is_record(&seq) && is_beside_lost())
+        self.losses.may_be(seq)
+            || (self.record(seq).is_none() && self.losses.unsaid.iter().any(|unsaid| unsaid.contains(&seq)))
     }
 }
 
@@ -102,8 +97,10 @@ impl Book {
         // Seqs left out behind the last record are told lost with it, up to where an empty segment begins (seed 311773).
         let is_tail_lost = (self.end() - 1..end).all(|seq| lost.contains(&seq));
         if self.level == ReadLevel::Written && is_tail_lost && end > self.end() {
+            self.losses.unsaid.push(self.end()..end);
             self.records.resize(index(end), None);
         }
+        self.losses.unsaid.extend(cost.unsaid.iter().cloned());
         for seq in &lost {
             if let Some(Some(record)) = self.records.get_mut(index(*seq)) {
                 record.fate = Fate::Lost;
