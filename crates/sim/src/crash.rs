@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use sim::{Counts, Kind, Outcome, Shape, Violation, mix, operations_of, run_seed, run_watched, setup_of};
+use sim::{
+    Batches, Counts, Kind, Outcome, Shape, Violation, mix, operations_of, run_seed, run_watched, setup_of,
+};
 
 /// Which seeds, and how much is told.
 #[derive(Args)]
@@ -26,6 +28,9 @@ pub(crate) struct Arguments {
     /// Prints each operation before it is done.
     #[arg(long)]
     verbose: bool,
+    /// A batch for each record, many of them to a sync: other runs than without.
+    #[arg(long)]
+    many_batches: bool,
     /// Operations of each run; by default drawn by the seed.
     #[arg(long)]
     operations: Option<u64>,
@@ -55,7 +60,8 @@ impl Sum {
 pub(crate) fn run(arguments: &Arguments) -> bool {
     // A panic is an outcome like any other; its text is printed with its seed.
     std::panic::set_hook(Box::new(|_| {}));
-    let shape = Shape { operations: arguments.operations, ..Shape::default() };
+    let batches = if arguments.many_batches { Batches::OfOneRecord } else { Batches::Full };
+    let shape = Shape { operations: arguments.operations, batches, ..Shape::default() };
     if let Some(seed) = arguments.seed {
         return replay(seed, &shape, arguments.verbose);
     }
@@ -88,7 +94,8 @@ fn report(arguments: &Arguments, mut sum: Sum, seconds: f64) -> bool {
     sum.violations.sort_by_key(|violation| violation.seed);
     for violation in sum.violations.iter().take(SHOWN_MAX) {
         println!("{violation}");
-        println!("  again: pq-sim crash --seed {} --verbose", violation.seed);
+        let kind = if arguments.many_batches { " --many-batches" } else { "" };
+        println!("  again: pq-sim crash --seed {}{kind} --verbose", violation.seed);
     }
     for violation in sum.violations.iter().skip(SHOWN_MAX) {
         println!("also: {} in seed {}", violation.kind, violation.seed);

@@ -52,7 +52,7 @@ pub use oracle::{
     View,
 };
 pub use random::{Bytes, Draw, Random, mix};
-pub use run::{Outcome, Shape, operations_of, run_operations, run_seed, run_watched, setup_of};
+pub use run::{Batches, Outcome, Shape, operations_of, run_operations, run_seed, run_watched, setup_of};
 pub use setup::{Setup, Wrap, kinds_of_streams, options};
 pub use violation::{Checked, Kind, Violation};
 pub use witness::run as run_witnesses;

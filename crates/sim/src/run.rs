@@ -15,6 +15,18 @@ pub struct Shape {
     pub operations: Option<u64>,
     /// Syncs at these sites do nothing.
     pub ignored_sites: Vec<disk::SyncSite>,
+    /// How much goes into one batch.
+    pub batches: Batches,
+}
+
+/// How many batches a commit writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Batches {
+    /// Few, each as full as its stream's kind allows.
+    #[default]
+    Full,
+    /// A batch for each record, and many before a sync, so that a call is refused in the middle of a round, also in a new file.
+    OfOneRecord,
 }
 
 /// What came of a run.
@@ -41,7 +53,14 @@ pub fn operations_of(seed: u64, shape: &Shape) -> Vec<Operation> {
 /// The setup of a seed.
 #[must_use]
 pub fn setup_of(seed: u64, shape: &Shape) -> Setup {
-    Setup { ignored_sites: shape.ignored_sites.clone(), ..Setup::drawn(seed) }
+    let mut setup = Setup { ignored_sites: shape.ignored_sites.clone(), ..Setup::drawn(seed) };
+    if shape.batches == Batches::OfOneRecord {
+        for stream in &mut setup.streams {
+            stream.batch_records_max = 1;
+            stream.unsynced_bytes_max = 64 << 10;
+        }
+    }
+    setup
 }
 
 /// Runs one seed.
