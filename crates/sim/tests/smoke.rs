@@ -1,6 +1,6 @@
 //! A few hundred seeds of what `cargo xtask crash` runs by the ten thousand, and that what it tells is the same each time.
 
-use sim::{Bytes, Operation, Random, Setup, Shape, World, run_operations, run_seed};
+use sim::{Batches, Bytes, Operation, Random, Setup, Shape, World, run_operations, run_seed};
 
 // S19, S20, S23: power cuts, kills and stopped recoveries at random.
 #[test]
@@ -25,6 +25,14 @@ const ONCE_FAILED: [u64; 28] = [
 fn seeds_that_once_failed_break_no_promise() {
     for seed in ONCE_FAILED {
         assert_eq!(run_seed(seed, &Shape::default()).violation, None);
+    }
+}
+
+#[test]
+fn seeds_of_runs_with_many_batches_that_once_failed_break_no_promise() {
+    let shape = Shape { batches: Batches::OfOneRecord, ..Shape::default() };
+    for seed in [13455, 44479] {
+        assert_eq!(run_seed(seed, &shape).violation, None);
     }
 }
 

@@ -18,7 +18,7 @@
 
 mod walk;
 
-use wal_format::{SegmentId, Seq};
+use wal_format::{BatchFlags, SegmentId, Seq};
 
 use crate::OwnedTag;
 use crate::read::Gap;
@@ -144,6 +144,18 @@ pub(crate) fn first_seq(known: Known, piece: &Piece) -> Option<Seq> {
     piece.link.header_first().or_else(|| {
         let runs = piece.runs.iter().flatten();
         runs.filter(|run| run.end_seq > known.floor).map(|run| run.first.max(known.floor)).min()
+    })
+}
+
+/// Where the seqs of the segment in front of a piece end: at its first seq, or earlier if its first batch says it skipped some.
+pub(crate) fn end_before(known: Known, next: &Piece) -> Option<Seq> {
+    let first = first_seq(known, next)?;
+    Some(match next.link.found.first_batch {
+        // Behind `first`: a repair left out what was lost in front of it, and its header still says where it began.
+        Some(batch) if batch.flags.contains(BatchFlags::SKIPPED) && batch.first_seq >= first => {
+            Seq::new(batch.prev_seq.saturating_add(1)).min(first)
+        }
+        _ => first,
     })
 }
 

@@ -8,9 +8,9 @@
 //! Invariants: each round of a loop moves q or the offset forward; a gap never reaches beyond D, nor beyond the next
 //! batch that is kept.
 
-use wal_format::{BatchFlags, SEGMENT_HEADER_BYTES, Seq};
+use wal_format::{SEGMENT_HEADER_BYTES, Seq};
 
-use super::{Kept, Known, Piece, Row, Verdict, first_seq};
+use super::{Kept, Known, Piece, Row, Verdict, end_before};
 use crate::read::{Gap, GapReason};
 use crate::recover::chain::Role;
 use crate::recover::facts::{RunFact, merge_tags};
@@ -63,9 +63,9 @@ impl Walk<'_> {
         let first_seq = self.q;
         // A header alone, the link that a torn first batch leaves, does not say which seqs were left out in front of it.
         let says_skips = piece.link.found.first_batch.is_some();
-        if piece.runs.is_none() && says_skips && end_before(self.known, piece, self.q) > self.q {
+        if piece.runs.is_none() && says_skips && self.end_before(piece) > self.q {
             self.row(Row::R11, piece);
-            self.gap(end_before(self.known, piece, self.q));
+            self.gap(self.end_before(piece));
         }
         // What is missing in front of its first batch is missing in a file without a header.
         let gaps = self.verdict.gaps.len()
@@ -85,16 +85,21 @@ impl Walk<'_> {
         self.verdict.kept.push(kept);
     }
 
+    /// Where the seqs end of what stands in front of `next`.
+    fn end_before(&self, next: &Piece) -> Seq {
+        end_before(self.known, next).unwrap_or(self.q)
+    }
+
     /// An older segment whose end its successor names: not read. What is damaged inside is found by its readers.
     fn trusted(&mut self, piece: &Piece, next: &Piece) -> u64 {
-        self.q = self.q.max(end_before(self.known, next, self.q));
+        self.q = self.q.max(self.end_before(next));
         piece.link.named_end.unwrap_or(SEGMENT_HEADER_BYTES as u64)
     }
 
     /// A segment with a newer one behind it.
     fn older(&mut self, piece: &Piece, runs: &[RunFact], next: &Piece) -> u64 {
         let named = piece.link.named_end;
-        let seq_end = if named.is_some() { None } else { first_seq(self.known, next) };
+        let seq_end = if named.is_some() { None } else { end_before(self.known, next) };
         let bounds = Bounds { end: named.unwrap_or(u64::MAX), seq_end };
         let mut at = SEGMENT_HEADER_BYTES as u64;
         loop {
@@ -121,7 +126,7 @@ impl Walk<'_> {
                 None => break,
             }
         }
-        let end = end_before(self.known, next, self.q);
+        let end = self.end_before(next);
         let is_whole = at >= bounds.end && next.link.names(piece.link.id());
         // All of it is there, so what lies in front of a successor whose first batch is torn was left out by its writer.
         if end > self.q && (!is_whole || next.link.found.first_batch.is_some()) {
@@ -275,17 +280,5 @@ impl Walk<'_> {
         }
         self.verdict.next_seq = self.q.max(proven).get();
         self.verdict
-    }
-}
-
-/// Where a segment's seqs end if `next` follows: at its first seq, or earlier if its first batch says it skipped some.
-fn end_before(known: Known, next: &Piece, q: Seq) -> Seq {
-    let first = first_seq(known, next).unwrap_or(q);
-    match next.link.found.first_batch {
-        // Behind `first`: a repair left out what was lost in front of it, and its header still says where it began.
-        Some(batch) if batch.flags.contains(BatchFlags::SKIPPED) && batch.first_seq >= first => {
-            Seq::new(batch.prev_seq.saturating_add(1)).min(first)
-        }
-        _ => first,
     }
 }

@@ -17,7 +17,7 @@ use super::chain::{Link, Role, chain, reach};
 use super::facts::{Found, Head, RunFact, look, merge_tags};
 use super::sweep::{Reach, ScanFailure, Window, scan};
 use super::{Evidence, RecoverError, RecoveryReport, floor_segment, known};
-use crate::classify::{Known, Piece, Row, Verdict, first_seq};
+use crate::classify::{Known, Piece, Row, Verdict, end_before};
 use crate::segments::{segment_id, segment_path};
 use crate::{OwnedTag, Settings, StoreContext};
 
@@ -221,7 +221,7 @@ fn pieces(
         } else {
             let next = pieces.last().filter(|_| linked_above);
             let seq_end =
-                if link.named_end.is_some() { None } else { next.and_then(|next| first_seq(known, next)) };
+                if link.named_end.is_some() { None } else { next.and_then(|next| end_before(known, next)) };
             let end = link.named_end.unwrap_or(u64::MAX).min(link.found.len);
             report.scanned_count += 1;
             let window = window(known, link, links);

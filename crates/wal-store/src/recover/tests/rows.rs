@@ -108,6 +108,22 @@ fn batches_of_a_headerless_newest_file_count_from_q_on_where_they_stand() {
     assert_eq!((seen.seqs(), &seen.records[&1]), (vec![1], &payload(1, 1)));
 }
 
+/// Nothing names where the older file ends once the header behind it is gone, but the first batch there says which seqs were left out.
+#[test]
+fn a_torn_batch_is_not_told_lost_where_a_headerless_file_says_its_seqs_were_left_out() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let mut two = Segment::new(2, 20, Some(&one));
+    two.prev = one.prev;
+    let two = two.batch(2);
+    let three = Segment::new(3, two.next, Some(&two)).batch(1);
+    let torn = one.batch(1);
+    let torn = torn.clone().zero(torn.frames(1));
+    for segments in [vec![&torn, &two, &three], vec![&torn, &two.clone().zero(0..4096), &three]] {
+        let (recovery, seen) = recovered(&put(&segments), &none());
+        assert_eq!((gaps(&recovery), seen.seqs()), (vec![], vec![1, 2, 3, 20, 21, 22]));
+    }
+}
+
 /// R6.
 #[test]
 fn an_older_file_without_a_header_is_read_by_its_batches_and_kept_safe_only_if_a_seq_is_missing() {
