@@ -8,7 +8,7 @@ use disk::{Disk, OsDisk};
 use pq::{AppendError, Consumer, Limits, OnFull, Options, Queue, Stream, StreamSettings};
 use sim_disk::SimDisk;
 
-use crate::DEADLINE;
+use crate::{DEADLINE, until};
 
 const SEGMENT: u64 = 6000;
 
@@ -35,13 +35,6 @@ fn fill(stream: &Stream) -> u64 {
         stream.commit_blocking().unwrap();
     }
     stream.ends().durable.get() - 1
-}
-
-/// Gives the processor away until it is so.
-fn until(done: impl Fn() -> bool) {
-    while !done() {
-        std::thread::yield_now();
-    }
 }
 
 fn ack_all(consumer: &mut Consumer, count: u64) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pq::{Options, Queue, SinkSettings, StreamSettings};
 use sim_disk::SimDisk;
 
-use crate::DEADLINE;
 use crate::sinks::Scripted;
+use crate::{DEADLINE, until};
 
 // S54 in small: more streams and segments than descriptors; all of it is delivered and retired, within the budget.
 #[test]
@@ -39,9 +39,8 @@ fn many_streams_live_on_few_descriptors() {
         assert_eq!(*arrived.lock().unwrap(), [1, 2, 3]);
     }
     queue.save_cursors().unwrap();
-    for (_, _, stream) in &attached {
-        assert_eq!(stream.stats().segments_count, 0, "delivered, saved, unlinked");
-    }
+    // A save that began by itself unlinks what it allows behind ours.
+    until(|| attached.iter().all(|(_, _, stream)| stream.stats().segments_count == 0));
     let stats = queue.stats();
     assert!(stats.fds.peak <= fds_max && disk.open_files_peak() <= fds_max);
     queue.close(DEADLINE).unwrap();

@@ -17,7 +17,7 @@ mod sinks;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pq::{Consumer, Options, Queue};
 use sim_disk::SimDisk;
@@ -40,4 +40,13 @@ fn take(consumer: &mut Consumer, count: usize) -> Vec<String> {
     }
     assert_eq!(all.len(), count);
     all
+}
+
+/// Gives the processor away until it is so.
+fn until(done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < DEADLINE, "it never was");
+        std::thread::yield_now();
+    }
 }
