@@ -175,8 +175,7 @@ impl Inspection {
     /// # Errors
     /// The queue's own files could not be read; damage is no error.
     pub fn verify(&self) -> Result<VerifyReport, InspectError> {
-        let own = plan_own_files(&self.disk)?;
-        let catalog = self.catalog()?;
+        let (own, catalog) = plan_own_files(&self.disk)?;
         let mut streams = Vec::new();
         for entry in catalog.living() {
             streams.extend(verify::check(self, entry)?);
@@ -190,8 +189,8 @@ impl Inspection {
     /// # Errors
     /// Something could not be read.
     pub fn orphans(&self) -> Result<Vec<OrphanInfo>, InspectError> {
-        let orphans = plan_own_files(&self.disk)?.orphans;
-        Ok(orphans.into_iter().filter(OrphanInfo::is_left).collect())
+        let (own, _) = plan_own_files(&self.disk)?;
+        Ok(own.orphans.into_iter().filter(OrphanInfo::is_left).collect())
     }
 
     /// Every loss the owner remembers, by stream.

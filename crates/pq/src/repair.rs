@@ -190,13 +190,14 @@ pub fn apply_on(disk: Arc<dyn Disk>, options: &RepairOptions) -> Result<RepairRe
     Repair::new(disk, Some(lock), options).run()
 }
 
-/// What a plan says of the queue's own files, and of directories that no stream stands for: the part of it in front of the streams.
-pub(crate) fn plan_own_files(disk: &Arc<dyn Disk>) -> Result<RepairReport, RepairError> {
+/// What a plan says of the queue's own files, and of directories that no stream stands for: the part of it in front of the streams. With
+/// the catalog that it read.
+pub(crate) fn plan_own_files(disk: &Arc<dyn Disk>) -> Result<(RepairReport, Catalog), RepairError> {
     let options = RepairOptions::default();
     let mut repair = Repair::new(Arc::clone(disk), None, &options);
-    repair.own_files()?;
+    let Own { catalog, .. } = repair.own_files()?;
     repair.report.strays.sort_unstable();
-    Ok(repair.report)
+    Ok((repair.report, catalog))
 }
 
 /// The queue's own files, read.
