@@ -42,7 +42,24 @@ pub(crate) struct Arguments {
 struct Case {
     streams: u64,
     records: u64,
-    end: &'static str,
+    end: End,
+}
+
+/// How its last owner left it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Closed,
+    Killed,
+}
+
+impl End {
+    /// As `pq-bench start` takes it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Killed => "killed",
+        }
+    }
 }
 
 /// What opening it once came to.
@@ -60,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let program = build("pq-bench", "pq-bench", CrashPoints::Absent)?;
     let records = (arguments.backlog << 20) / PAYLOAD_BYTES / STREAMS_OF_BACKLOG;
     let mut found = Vec::new();
-    for end in ["closed", "killed"] {
+    for end in [End::Closed, End::Killed] {
         for case in [
             Case { streams: arguments.streams, records: RECORDS_OF_MANY, end },
             Case { streams: STREAMS_OF_BACKLOG, records, end },
@@ -82,13 +99,13 @@ fn watch(program: &Path, folder: &Path, case: &Case, rounds: usize, found: &mut 
     let queue = folder.join("queue");
     let start = |step: &str| {
         let mut command = Command::new(program);
-        command.args(["start", step]).arg(&queue).args(["--end", case.end]);
+        command.args(["start", step]).arg(&queue).args(["--end", case.end.word()]);
         command
     };
     let (streams, records) = (case.streams.to_string(), case.records.to_string());
     output(start("fill").args(["--streams", &streams, "--records", &records]))?;
     let (bytes, read_max) = sizes(&queue)?;
-    let name = format!("{} streams, {} MiB, {}", case.streams, bytes >> 20, case.end);
+    let name = format!("{} streams, {} MiB, {}", case.streams, bytes >> 20, case.end.word());
     let mut line = format!("start: {name}:");
     let mut read = 0;
     for cache in ["cold", "warm"] {
@@ -157,7 +174,7 @@ fn opened(line: &str) -> Result<Opened> {
 
 /// What an opening found that is not as it must be.
 fn wrong(case: &Case, opened: &Opened, read_max: u64) -> impl Iterator<Item = String> {
-    let unsure = if case.end == "killed" { (case.records - 1) % BATCH_RECORDS + 1 } else { 0 };
+    let unsure = if case.end == End::Killed { (case.records - 1) % BATCH_RECORDS + 1 } else { 0 };
     let records = (case.streams * (case.records - unsure), case.streams * case.records);
     [
         (opened.streams != case.streams).then(|| format!("{} streams", opened.streams)),

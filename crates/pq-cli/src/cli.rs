@@ -49,8 +49,9 @@ pub(crate) enum Command {
     ///
     /// Reads every segment and checks every checksum, and sees what `pq repair` would mend of the queue's own files; works beside a running
     /// pq. Exit codes: 0 clean; 1 damage found, told exactly (which records are lost, in which file, at which byte; a stream that cannot
-    /// be looked through is damaged, and the others are checked); 2 the check could not run, or its result not be written. What a crash left behind the end of a file is no damage,
-    /// nor is a loss that is written down already (`pq stat` lists those) and of which no damaged byte is left.
+    /// be looked through is damaged, and the others are checked); 2 the check could not run, or its result not be written. What a crash
+    /// left behind the end of a file is no damage, nor is a loss that is written down already (`pq stat` lists those) and of which no
+    /// damaged byte is left.
     Verify(Look),
     /// Print a stream as JSON lines, gaps as lines of their own
     ///
