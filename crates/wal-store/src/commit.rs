@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// After leaving the gate: somebody who registered meanwhile must not be left asleep.
-    fn look_again(&self, in_flight: &[Arc<Word>]) {
+    pub(crate) fn look_again(&self, in_flight: &[Arc<Word>]) {
         if let Some(word) = in_flight.iter().find(|word| word.has_sleepers()) {
             word.kick_one();
             return;

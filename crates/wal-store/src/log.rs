@@ -208,6 +208,12 @@ impl Log {
         self.shared.abandon();
     }
 
+    /// Gives up what is not durable, for a log whose files are about to be deleted: appends are refused, tickets hear what they hear
+    /// of records that are given up, and the room those held is free. Blocks while another thread commits.
+    pub fn discard(&self) {
+        self.shared.discard();
+    }
+
     /// How far the log is.
     pub fn ends(&self) -> Ends {
         self.shared.ends.get()

@@ -193,6 +193,11 @@ impl Shared {
         self.ctx.room.release(bytes);
     }
 
+    /// Nobody is left to write what still holds room.
+    pub(crate) fn release_all_room(&self) {
+        self.release_room(self.held.load(Ordering::Relaxed));
+    }
+
     pub(crate) fn holds_room(&self) -> bool {
         self.held.load(Ordering::Relaxed) > 0
     }

@@ -95,6 +95,15 @@ impl Shared {
         self.ends.want_nothing();
     }
 
+    /// See [`Log::discard`](crate::Log::discard).
+    pub(crate) fn discard(&self) {
+        lock(&self.tail).state = TailState::Closed;
+        self.gate.enter();
+        lock(&self.committer).discard(self);
+        self.gate.leave();
+        self.look_again(&[]);
+    }
+
     /// A round's end as the answer to whoever asked for the round.
     pub(crate) fn outcome_of(&self, end: RoundEnd) -> Result<(), CommitError> {
         match end {
@@ -184,6 +193,7 @@ impl Drop for Shared {
         let mut committer = lock(&self.committer);
         committer.close_words(&words);
         drop(committer);
+        self.release_all_room();
         self.meter.end(self.ctx.room.space());
     }
 }

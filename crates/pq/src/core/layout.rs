@@ -129,8 +129,8 @@ fn stream_id(name: &OsStr) -> Option<StreamId> {
     (stream_dir(id).file_name() == Some(OsStr::new(name))).then_some(id)
 }
 
-/// Makes sure that a directory exists, durably. One that is there already is durable: opening syncs its parent first, and one whose
-/// sync fails is removed.
+/// Makes sure that a directory exists, durably. One that is there already is believed to be durable: opening syncs its parent first, and
+/// one whose sync fails is removed. Where even that may have failed, the caller syncs the parent first.
 pub(crate) fn ensure_dir(disk: &dyn Disk, dir: &Path, site: SyncSite) -> Result<(), DiskError> {
     match disk.create_dir(dir) {
         Err(error) if error.class() == ErrorClass::Exists => return Ok(()),

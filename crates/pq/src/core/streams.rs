@@ -3,6 +3,7 @@
 //! Creation: entry durable → directory → segment (at the first append). Deletion: tombstone durable → unlink → cursors forgotten →
 //! entry forgotten. A stream created again under its name has a new id and incarnation, so no old cursor and no old byte is its own.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use wal_format::Now;
@@ -11,7 +12,7 @@ use crate::clock::locked;
 use crate::options::check_stream;
 use crate::{Limits, Loss, StreamError, StreamSettings};
 
-use super::layout::finish_delete;
+use super::layout::{STREAMS, STREAMS_DIR, finish_delete};
 use super::open::new_incarnation;
 use super::{Core, Phase, StreamState};
 
@@ -59,7 +60,12 @@ impl Core {
             return Ok(stream);
         }
         let entry = match ledger.catalog.named(name) {
-            Some(entry) => entry.clone(),
+            Some(entry) => {
+                // It could not be opened, or nobody used it: its directory may be one whose sync failed, and that could not be
+                // removed then.
+                self.disk.sync_dir(Path::new(STREAMS), STREAMS_DIR)?;
+                entry.clone()
+            }
             None => {
                 let incarnation = new_incarnation(&mut locked(&self.ids));
                 let settings = settings.unwrap_or(&self.options.stream);
@@ -153,6 +159,7 @@ impl Core {
         // So that nothing is written to it any more; whether its last records were is of no interest.
         if let Err(error) = stream.log.close(now) {
             tracing::debug!(stream = %stream.name, %error, "deleted with records not written");
+            stream.log.discard();
         }
         self.hub.close_stream(stream.id);
         for consumer in stream.consumers() {

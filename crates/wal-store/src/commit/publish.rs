@@ -194,6 +194,11 @@ impl Committer {
     /// After a panic: nobody knows what happened to the batches in flight.
     pub(super) fn abandon(&mut self, log: &Shared) {
         self.in_flight.iter_mut().for_each(|batch| batch.touched = true);
+        self.discard(log);
+    }
+
+    /// Gives up what is not durable. The machine has nothing left to do.
+    pub(crate) fn discard(&mut self, log: &Shared) {
         let segment = self.machine.segment();
         self.give_up(log, None, segment);
         self.machine.abandon();

@@ -168,6 +168,31 @@ fn without_room_a_lone_blocking_append_commits_for_itself() {
 }
 
 #[test]
+fn what_is_dropped_or_discarded_unwritten_gives_its_room_back() {
+    // S50
+    for discards in [false, true] {
+        let world = World::with_room(2000);
+        let log = world.log(Settings { record_bytes_max: 984, ..settings() });
+        world.disk.plan(Fault::forever(On::Any, 1, errno::ENOSPC));
+        let in_flight = log.append(&[1; 500][..], at(1)).unwrap();
+        assert!(log.commit(at(1), Want::Durable).unwrap_err().is_retryable());
+        let open = log.append(&[1; 500][..], at(1)).unwrap();
+        assert!(world.room.used() > 1000);
+        if discards {
+            log.discard();
+            assert_eq!(world.room.used(), 0);
+            let outcomes = [in_flight.peek(Level::Durable), open.peek(Level::Durable)];
+            assert!(outcomes.iter().all(|told| matches!(told, Some(Err(CommitError::NotWritten { .. })))));
+            assert!(matches!(log.append(b"x", at(2)), Err(AppendError::Closed)));
+            world.disk.clear_faults();
+            log.commit(at(2), Want::Durable).unwrap();
+        }
+        drop((log, in_flight, open));
+        assert_eq!(world.room.used(), 0);
+    }
+}
+
+#[test]
 fn dropping_the_log_answers_every_future() {
     for errno in [None, Some(errno::ENOSPC)] {
         let world = World::new();

@@ -249,6 +249,20 @@ fn a_deleted_stream_is_gone_and_its_name_is_free() {
     assert_eq!(payloads(&rig.drain(&stream, &consumer)), [b"new"]);
 }
 
+// S50: what nobody will ever write holds no memory that others wait for, also where somebody still has a handle.
+#[test]
+fn a_stream_deleted_while_the_disk_refuses_gives_its_room_back_and_answers_its_tickets() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream("s");
+    let ticket = stream.log.append(b"never".as_slice(), rig.now).unwrap();
+    assert!(rig.core.room().used() > 0);
+    rig.disk.plan(sim_disk::Fault::forever(sim_disk::On::Op(disk::Op::Create), 1, sim_disk::errno::EMFILE));
+    rig.core.delete_stream("s", rig.now).unwrap();
+    assert_eq!(rig.core.room().used(), 0);
+    let told = ticket.wait(wal_store::Level::Durable, rig.now);
+    assert!(matches!(told, Err(wal_store::CommitError::NotWritten { .. })), "{told:?}");
+}
+
 #[test]
 fn deletion_may_stop_at_any_call() {
     for k in 1..60 {
@@ -276,6 +290,27 @@ fn deletion_may_stop_at_any_call() {
         }
     }
     panic!("more calls than expected");
+}
+
+// S13: the sync of a new stream's directory fails, and so does taking the directory away again.
+#[test]
+fn a_directory_whose_sync_failed_is_durable_before_anything_in_it_is() {
+    let rig = Rig::new(Options::default());
+    drop(rig.stream("other"));
+    for op in [disk::Op::SyncDir, disk::Op::RemoveDir] {
+        rig.disk.plan(sim_disk::Fault::once(sim_disk::On::Op(op), 1, sim_disk::errno::EIO));
+    }
+    let paused = rig.core.stream("s", None, rig.now);
+    assert!(matches!(paused, Err(crate::StreamError::Paused { .. })));
+    rig.disk.clear_faults();
+    let stream = rig.stream("s");
+    rig.append(&stream, b"kept");
+    rig.commit(&stream);
+    drop(stream);
+    let rig = rig.power_cut(&Survival::Nothing);
+    let stream = rig.stream("s");
+    let consumer = rig.consumer(&stream, "c");
+    assert_eq!(payloads(&rig.drain(&stream, &consumer)), [b"kept"]);
 }
 
 // S13, S28: the queue's own files are created in an order that always opens again.
