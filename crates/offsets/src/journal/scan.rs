@@ -132,8 +132,11 @@ impl Writes {
             match item {
                 JournalItem::Entry(entry) => {
                     // Where it ends is where its body ends; the scan may have stepped over filler to find it.
-                    let end = offset_in(bytes, entry.body) + entry.body.len();
-                    self.take(&entry, end);
+                    let body = offset_in(bytes, entry.body);
+                    let stands = bytes.get(body - ENTRY_HEAD_BYTES..).unwrap_or_default();
+                    // The scan mends a head by itself.
+                    self.mended_count += u64::from(header.entry_at(stands, entry.number).is_err());
+                    self.take(&entry, body + entry.body.len());
                 }
                 JournalItem::Damaged { from, to } => {
                     self.next_number = from;

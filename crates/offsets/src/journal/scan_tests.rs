@@ -47,6 +47,19 @@ fn whole_writes_count_in_order() {
     assert_eq!((found.entry_count, found.lost_count, found.mended_count, found.torn_bytes), (8, 0, 0, 0));
 }
 
+/// A bit that was mended and not told would stay in the file, where a second one makes it a hole.
+#[test]
+fn every_flipped_bit_is_mended_and_counted() {
+    let (bytes, _) = journal(&WRITES);
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let found = scan(&HEADER, &flipped);
+        assert_eq!((found.outcome, bodies(&found).len()), (FileOutcome::Current, 8), "bit {bit}");
+        assert_eq!((found.mended_count, found.lost_count), (1, 0), "bit {bit}");
+    }
+}
+
 #[test]
 fn zeros_behind_the_last_write_are_nothing() {
     let (mut bytes, _) = journal(&WRITES);
