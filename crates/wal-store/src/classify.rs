@@ -18,12 +18,12 @@
 
 mod walk;
 
-use wal_format::{BatchFlags, SegmentId, Seq};
+use wal_format::{BatchFlags, SEGMENT_HEADER_BYTES, SegmentId, Seq};
 
 use crate::OwnedTag;
 use crate::read::Gap;
 use crate::recover::chain::{Link, Role};
-use crate::recover::facts::RunFact;
+use crate::recover::facts::{RunFact, merge_tags};
 use walk::Walk;
 
 /// What is known from outside the files.
@@ -68,6 +68,28 @@ pub(crate) struct Kept {
     pub(crate) end_offset: u64,
 }
 
+/// The last tags in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileTags {
+    pub(crate) id: SegmentId,
+    pub(crate) tags: Vec<OwnedTag>,
+    /// Whether its first batch is among what was read: that one repeats every tag of the files in front of it.
+    pub(crate) is_complete: bool,
+}
+
+impl FileTags {
+    pub(crate) fn of(id: SegmentId) -> Self {
+        Self { id, tags: Vec::new(), is_complete: false }
+    }
+
+    pub(crate) fn add(&mut self, run: &RunFact, link: &Link) {
+        // Where a repair left out the first batch, the header still says where the file began.
+        let is_first = link.header_first().is_none_or(|first| first == run.first);
+        self.is_complete |= run.start == SEGMENT_HEADER_BYTES as u64 && is_first;
+        merge_tags(&mut self.tags, run.tags.clone());
+    }
+}
+
 /// What is to be done, and where the stream goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
@@ -80,9 +102,8 @@ pub(crate) struct Verdict {
     pub(crate) rows: Vec<(Row, SegmentId)>,
     /// Bytes behind the logical end that look like a torn batch or voided ones.
     pub(crate) torn_bytes: u64,
-    pub(crate) tags: Vec<OwnedTag>,
-    /// Whether every tag there is must be in `tags`: a kept segment's first batch was read.
-    pub(crate) tags_complete: bool,
+    /// The tags of what is kept of the files that were read, by file.
+    pub(crate) tags: Vec<FileTags>,
     pub(crate) next_seq: u64,
 }
 
@@ -157,6 +178,15 @@ pub(crate) fn end_before(known: Known, next: &Piece) -> Option<Seq> {
         }
         _ => first,
     })
+}
+
+/// Whole runs of files without a header that reach above a seq.
+pub(crate) fn whole_above<'p>(
+    tail: impl Iterator<Item = &'p Piece>,
+    above: Seq,
+) -> impl Iterator<Item = &'p RunFact> {
+    let runs = tail.flat_map(|piece| piece.runs.iter().flatten());
+    runs.filter(move |run| run.is_whole() && run.end_seq > above)
 }
 
 /// D + 1: the exclusive end of what anything proves durable, over all files.

@@ -231,6 +231,28 @@ fn tags_stay_with_their_batches() {
     assert_eq!(tags(&disk), before);
 }
 
+/// The first batch of a file repeats all tags; a copy without it must not pass for a file that does.
+#[test]
+fn tags_outlive_the_batch_that_repeats_them() {
+    let tags = |disk: &SimDisk, evidence: &Evidence| -> Vec<_> {
+        let tags = recover(&context(disk), evidence).unwrap().tags;
+        tags.into_iter().map(|tag| (tag.producer, tag.value)).collect()
+    };
+    let is_kept = |segments: &[Segment], what: &str| {
+        let (disk, evidence) = (put(segments), at_end(segments));
+        let before = tags(&disk, &evidence);
+        assert_eq!(before.len(), 1, "{what}");
+        mend(&disk, &evidence, what);
+        assert_eq!(tags(&disk, &evidence), before, "{what}");
+    };
+    let mut lost = line();
+    lost[3] = lost[3].clone().zero(lost[3].batches[0].clone());
+    is_kept(&lost, "lost with its batch");
+    let one = Segment::new(1, 1, None).batch(3);
+    let moved = Segment::new(2, 3, Some(&one)).tag("p", "1").batch(1).batch(1).zero(0..4096);
+    is_kept(&[one, moved], "in a batch that is kept elsewhere");
+}
+
 #[test]
 fn what_is_said_is_what_is_found() {
     let segments = line();

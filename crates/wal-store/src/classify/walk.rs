@@ -8,12 +8,12 @@
 //! Invariants: each round of a loop moves q or the offset forward; a gap never reaches beyond D, nor beyond the next
 //! batch that is kept.
 
-use wal_format::{SEGMENT_HEADER_BYTES, Seq};
+use wal_format::{SEGMENT_HEADER_BYTES, SegmentId, Seq};
 
-use super::{Kept, Known, Piece, Row, Verdict, end_before};
+use super::{FileTags, Kept, Known, Piece, Row, Verdict, end_before, whole_above};
 use crate::read::{Gap, GapReason};
 use crate::recover::chain::Role;
-use crate::recover::facts::{RunFact, merge_tags};
+use crate::recover::facts::RunFact;
 
 /// The state of one walk.
 pub(super) struct Walk<'a> {
@@ -34,8 +34,6 @@ struct Bounds {
 }
 
 impl Bounds {
-    const NONE: Self = Self { end: u64::MAX, seq_end: None };
-
     /// Whether this run is sound and lies inside.
     fn hold(&self, run: &RunFact) -> bool {
         run.is_sound() && run.end <= self.end
@@ -167,17 +165,22 @@ impl Walk<'_> {
         let entry = self.q;
         let mut at = SEGMENT_HEADER_BYTES as u64;
         loop {
-            at = self.keep(piece, runs, at, Bounds::NONE);
+            let seq_end = self.tail_goes_on(piece);
+            at = self.keep(piece, runs, at, Bounds { end: u64::MAX, seq_end });
             let durable = self.proven > self.q;
-            let bad = runs.iter().find(|run| run.start >= at && !run.is_sound() && run.continues(self.q));
+            let left = || {
+                let here = runs.iter().filter(move |run| run.start >= at);
+                here.filter(move |run| seq_end.is_none_or(|end| run.first < end))
+            };
+            let bad = left().find(|run| !run.is_sound() && run.continues(self.q));
             let bad = bad.filter(|run| run.start == at || durable);
-            let whole = runs.iter().filter(|run| run.is_whole() && run.start >= at && run.end_seq > self.q);
+            let whole = left().filter(|run| run.is_whole() && run.end_seq > self.q);
             let next = whole.min_by_key(|run| run.first);
-            if self.is_in_tail_behind(piece, next) {
+            if seq_end.is_some_and(|end| self.q >= end || (bad.is_none() && next.is_none())) {
                 return at;
             }
             if bad.is_none()
-                && let Some(run) = self.damaged_behind_a_hole(runs, at, next)
+                && let Some(run) = self.damaged_behind_a_hole(left(), next)
             {
                 self.row(Row::R3, piece);
                 self.gap(run.missing_end());
@@ -216,25 +219,22 @@ impl Walk<'_> {
         }
     }
 
-    /// A damaged batch that was durable and stands behind missing seqs, in front of all that is whole: what is left of it is kept.
+    /// Of `left`, a damaged batch that was durable and stands behind missing seqs, in front of all that is whole: what is left of it is
+    /// kept.
     fn damaged_behind_a_hole<'r>(
         &self,
-        runs: &'r [RunFact],
-        at: u64,
+        left: impl Iterator<Item = &'r RunFact>,
         next: Option<&RunFact>,
     ) -> Option<&'r RunFact> {
-        let damaged = runs.iter().filter(|run| run.start >= at && !run.is_whole() && run.first > self.q);
+        let damaged = left.filter(|run| !run.is_whole() && run.first > self.q);
         let first = damaged.filter(|run| run.first < self.proven).min_by_key(|run| run.first)?;
         next.is_none_or(|next| first.first < next.first).then_some(first)
     }
 
-    /// Whether a newer file without a header goes on at q, at least as early as `next` does.
-    fn is_in_tail_behind(&self, piece: &Piece, next: Option<&RunFact>) -> bool {
+    /// Where a newer file without a header goes on.
+    fn tail_goes_on(&self, piece: &Piece) -> Option<Seq> {
         let behind = self.tail.iter().filter(|tail| tail.link.id() > piece.link.id());
-        let runs = behind.flat_map(|tail| tail.runs.iter().flatten());
-        let first =
-            runs.filter(|run| run.is_whole() && run.end_seq > self.q).map(|run| run.first.max(self.q)).min();
-        first.is_some_and(|first| next.is_none_or(|next| first <= next.first.max(self.q)))
+        whole_above(behind.copied(), self.q).map(RunFact::missing_end).min()
     }
 
     /// Keeps sound runs that stand at `at` and continue the stream; returns where they end.
@@ -247,14 +247,20 @@ impl Walk<'_> {
                 continue;
             }
             if run.continues(self.q) {
-                self.verdict.tags_complete |= run.start == SEGMENT_HEADER_BYTES as u64;
-                merge_tags(&mut self.verdict.tags, run.tags.clone());
+                let mut tags = self.tags_of(piece.link.id());
+                tags.add(run, &piece.link);
+                self.verdict.tags.push(tags);
                 (self.q, at) = (run.end_seq, run.end);
             } else if headless && run.end_seq <= self.q {
                 at = run.end;
             }
         }
         at
+    }
+
+    /// What was taken from this file so far.
+    fn tags_of(&mut self, id: SegmentId) -> FileTags {
+        self.verdict.tags.pop_if(|last| last.id == id).unwrap_or_else(|| FileTags::of(id))
     }
 
     /// Keeps a damaged batch: what cannot be saved in it is a gap, the rest stays readable.

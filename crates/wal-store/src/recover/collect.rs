@@ -17,7 +17,7 @@ use super::chain::{Link, Role, chain, reach};
 use super::facts::{Found, Head, RunFact, look, merge_tags};
 use super::sweep::{Reach, ScanFailure, Window, scan};
 use super::{Evidence, RecoverError, RecoveryReport, floor_segment, known};
-use crate::classify::{Known, Piece, Row, Verdict, end_before};
+use crate::classify::{FileTags, Known, Piece, Row, Verdict, end_before, whole_above};
 use crate::segments::{segment_id, segment_path};
 use crate::{OwnedTag, Settings, StoreContext};
 
@@ -219,9 +219,15 @@ fn pieces(
         let runs = if says_skips && named.is_some_and(|end| end <= link.found.len) {
             None
         } else {
-            let next = pieces.last().filter(|_| linked_above);
-            let seq_end =
-                if link.named_end.is_some() { None } else { next.and_then(|next| end_before(known, next)) };
+            let seq_end = match pieces.last() {
+                _ if link.named_end.is_some() => None,
+                Some(next) if linked_above => end_before(known, next),
+                // No header names where this one ends, but what a newer file's writer left out is dead in here.
+                _ => {
+                    let whole = whole_above(pieces.iter(), known.floor);
+                    whole.filter(|run| run.skipped).map(RunFact::missing_end).min()
+                }
+            };
             let end = link.named_end.unwrap_or(u64::MAX).min(link.found.len);
             report.scanned_count += 1;
             let window = window(known, link, links);
@@ -257,32 +263,31 @@ pub(crate) fn scan_file(ctx: &StoreContext, link: &Link, reach: Reach) -> Result
     }
 }
 
-/// The last tag of every producer: those of the floor, then those of the newest segment that repeats them all.
+/// The last tag of every producer: those of the floor, then those from the newest segment on that repeats them all.
 pub(crate) fn tags(
     ctx: &StoreContext,
     evidence: &Evidence,
     collected: &Collected,
     verdict: &Verdict,
 ) -> Result<Vec<OwnedTag>, RecoverError> {
-    let mut tags = evidence.floor_tags.clone();
-    let mut older: Vec<Vec<RunFact>> = Vec::new();
-    if !verdict.tags_complete {
-        // The newest segment is empty, or its first batch is damaged: the one before it knows.
-        let unread = collected.pieces.iter().rev().filter(|piece| piece.runs.is_none());
-        for piece in unread {
+    let mut newer: Vec<FileTags> = Vec::new();
+    for piece in collected.pieces.iter().rev() {
+        let id = piece.link.id();
+        let mut of = FileTags::of(id);
+        if piece.runs.is_some() {
+            of = verdict.tags.iter().find(|tags| tags.id == id).cloned().unwrap_or(of);
+        } else {
             let end = piece.link.named_end.unwrap_or(0).min(piece.link.found.len);
             let runs = scan_file(ctx, &piece.link, Reach { end, seq_end: None, window: None })?;
-            let complete =
-                runs.first().is_some_and(|run| run.is_sound() && run.start == SEGMENT_HEADER_BYTES as u64);
-            older.push(runs);
-            if complete {
-                break;
-            }
+            runs.iter().filter(|run| run.is_sound()).for_each(|run| of.add(run, &piece.link));
+        }
+        let is_complete = of.is_complete;
+        newer.push(of);
+        if is_complete {
+            break;
         }
     }
-    for run in older.into_iter().rev().flatten() {
-        merge_tags(&mut tags, run.tags);
-    }
-    merge_tags(&mut tags, verdict.tags.clone());
+    let mut tags = evidence.floor_tags.clone();
+    newer.into_iter().rev().for_each(|of| merge_tags(&mut tags, of.tags));
     Ok(tags)
 }

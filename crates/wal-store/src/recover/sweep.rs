@@ -233,7 +233,8 @@ impl Scan<'_> {
     }
 }
 
-fn tags_of(header: &BatchHeader, frames: &[u8]) -> Vec<OwnedTag> {
+/// The last tags of a batch that verifies.
+pub(crate) fn tags_of(header: &BatchHeader, frames: &[u8]) -> Vec<OwnedTag> {
     let frames = frames.get(..header.frames_bytes as usize).unwrap_or_default();
     let mut tags = Vec::new();
     for frame in verified_frames(header, frames).filter(|frame| frame.seq.is_none()) {

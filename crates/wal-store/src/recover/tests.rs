@@ -22,7 +22,11 @@ use crate::{GapReason, QUARANTINE_DIR, segment_id, segment_path};
 /// Recovers as a new process does, checks that doing it again says the same, and reads everything.
 fn recovered(disk: &SimDisk, evidence: &Evidence) -> (Recovery, Seen) {
     let recovery = recover(&context(disk), evidence).unwrap();
-    for survival in [Survival::Nothing, Survival::Everything] {
+    // What is recovered is saved as durable some time.
+    let saved = Evidence { durable_end: Some(recovery.next_seq), ..evidence.clone() };
+    for (survival, evidence) in
+        [(Survival::Nothing, evidence), (Survival::Everything, evidence), (Survival::Everything, &saved)]
+    {
         let disk = SimDisk::from_snapshot(&disk.snapshot()).power_cut(&survival);
         let again = recover(&context(&disk), evidence).unwrap();
         assert_eq!(again.segments, recovery.segments, "recovery is a fixpoint");
@@ -181,6 +185,12 @@ fn the_last_tag_of_every_producer_is_found_and_void_ones_are_not() {
     assert_eq!(tags(&[&one, &two], &none()), of(&[("a", "2"), ("b", "2")]));
     assert_eq!(tags(&[&one, &torn], &none()), of(&[("a", "2"), ("b", "1")]));
     assert_eq!(tags(&[&one, &two, &empty], &none()), of(&[("a", "2"), ("b", "1")]), "the newest is empty");
+    // Behind a header alone, the link of a torn first batch, the file in front of it is read, and its tags are no longer the last.
+    let link = Segment::new(3, 5, Some(&two));
+    let four = Segment::new(4, 5, Some(&link)).tag("a", "2").tag("b", "2").batch(1).tag("b", "3").batch(1);
+    let five = Segment::new(5, 7, Some(&four)).tag("a", "2").tag("b", "3").batch(1);
+    let five = five.clone().zero(five.frames(0));
+    assert_eq!(tags(&[&two, &link, &four, &five], &none()), of(&[("a", "2"), ("b", "3")]));
     let saved = OwnedTag { producer: b"c".to_vec(), value: b"9".to_vec(), at: Seq::FIRST };
     let floor = Evidence { floor_tags: vec![saved], ..none() };
     assert_eq!(tags(&[&two], &floor), of(&[("a", "2"), ("b", "2"), ("c", "9")]));

@@ -14,8 +14,11 @@ use wal_format::{
     StreamIdentity,
 };
 
-use super::parts::parts;
+use super::parts::{parts, tagged};
+use crate::OwnedTag;
 use crate::read::header_at;
+use crate::recover::facts::merge_tags;
+use crate::recover::sweep::tags_of;
 
 /// How much is read at a time, in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -71,6 +74,8 @@ pub(super) struct Copier<'a> {
     flushed: u64,
     /// The last seq in front of what a batch skipped of which nothing is left: the next one says it.
     skipped_from: Option<u64>,
+    /// The last tags of batches in front of the first one that is copied: that one says them now.
+    tags: Vec<OwnedTag>,
     copied: Copied,
 }
 
@@ -87,6 +92,7 @@ impl<'a> Copier<'a> {
             out: Vec::new(),
             flushed: 0,
             skipped_from: None,
+            tags: Vec::new(),
             copied,
         }
     }
@@ -131,7 +137,7 @@ impl<'a> Copier<'a> {
         let Some(header) = header_at(self.identity, &self.window[head]) else { return Ok(None) };
         let next = header.end_offset(at);
         let (first, end) = self.seqs;
-        if header.end_seq() <= first || header.first_seq >= end {
+        if header.first_seq >= end {
             return Ok(Some(next));
         }
         let whole = self.bytes(at, usize::try_from(header.bytes()).unwrap_or(usize::MAX))?;
@@ -141,7 +147,12 @@ impl<'a> Copier<'a> {
             .and_then(|whole| whole.get(BATCH_HEADER_BYTES..))
             .unwrap_or_default()
             .to_vec();
-        if piece.is_sound {
+        if header.end_seq() <= first {
+            // Kept elsewhere; but it may be the batch that repeats all tags.
+            if piece.is_sound {
+                merge_tags(&mut self.tags, tags_of(&header, &frames));
+            }
+        } else if piece.is_sound {
             self.put(at, &header, &frames)?;
         } else {
             let left = parts(self.identity, &header, &frames);
@@ -156,7 +167,9 @@ impl<'a> Copier<'a> {
     }
 
     fn put(&mut self, from: u64, header: &BatchHeader, frames: &[u8]) -> Result<(), DiskError> {
-        let mut header = *header;
+        let part = tagged(self.identity, &std::mem::take(&mut self.tags), header, frames);
+        let (mut header, frames) =
+            part.as_ref().map_or((*header, frames), |part| (part.header, &part.frames));
         if let Some(prev_seq) = self.skipped_from.take() {
             header = BatchHeader { flags: BatchFlags::SKIPPED, prev_seq, ..header };
         }

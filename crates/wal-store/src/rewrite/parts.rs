@@ -8,9 +8,11 @@
 //! tags stay in front of the record they stood in front of, as far as that record is there.
 
 use wal_format::{
-    BatchFlags, BatchHeader, FrameKind, Marks, Salvaged, Seq, StreamIdentity, batch_checksum, encode_frame,
-    salvage,
+    BatchFlags, BatchHeader, FrameKind, Marks, Salvaged, Seq, StreamIdentity, Tag, batch_checksum,
+    encode_frame, salvage,
 };
+
+use crate::OwnedTag;
 
 /// A batch to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,37 @@ pub(super) fn parts(identity: &StreamIdentity, header: &BatchHeader, frames: &[u
         part.header = *header;
     }
     builder.parts
+}
+
+/// The same batch behind these tags; `None` if there are none.
+pub(super) fn tagged(
+    identity: &StreamIdentity,
+    tags: &[OwnedTag],
+    header: &BatchHeader,
+    frames: &[u8],
+) -> Option<Part> {
+    if tags.is_empty() {
+        return None;
+    }
+    let mut part = Part { header: *header, frames: Vec::new() };
+    for tag in tags {
+        // They were read from a batch, so they are none too long.
+        let Ok(tag) = Tag::new(&tag.producer, &tag.value) else { continue };
+        tag.encode(&mut part.frames, identity, header.first_seq);
+    }
+    part.frames.extend_from_slice(frames);
+    part.seal(identity);
+    Some(part)
+}
+
+impl Part {
+    /// The header says how many bytes of frames there are, and their checksum.
+    fn seal(&mut self, identity: &StreamIdentity) {
+        self.header.frames_bytes = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        let mut checksum = batch_checksum(identity, self.header.first_seq);
+        checksum.update(&self.frames);
+        self.header.batch_crc = checksum.get();
+    }
 }
 
 struct Builder<'a> {
@@ -101,10 +134,7 @@ impl Builder<'_> {
     fn close(&mut self) {
         let Some(mut part) = self.open.take() else { return };
         self.metas_into(&mut part.frames, self.next);
-        part.header.frames_bytes = u32::try_from(part.frames.len()).unwrap_or(u32::MAX);
-        let mut checksum = batch_checksum(self.identity, part.header.first_seq);
-        checksum.update(&part.frames);
-        part.header.batch_crc = checksum.get();
+        part.seal(self.identity);
         self.parts.push(part);
     }
 }

@@ -124,6 +124,27 @@ fn a_torn_batch_is_not_told_lost_where_a_headerless_file_says_its_seqs_were_left
     }
 }
 
+/// The newest file has lost its header, but its first batch says what its writer left out: that is dead in the file before, and stays
+/// dead once what was recovered is saved as durable.
+#[test]
+fn what_a_headerless_tail_says_was_left_out_neither_comes_back_nor_is_told_lost() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let mut two = Segment::new(2, 20, Some(&one));
+    two.prev = one.prev;
+    let two = two.batch(2).zero(0..4096);
+    let torn = one.clone().batch(1).batch(1);
+    let torn = torn.clone().zero(torn.frames(1));
+    let given_up = one.clone().batch(1);
+    for older in [&torn, &given_up] {
+        let (recovery, seen) = recovered(&put(&[older, &two]), &none());
+        assert_eq!((gaps(&recovery), seen.seqs()), (vec![], vec![1, 2, 3, 20, 21]));
+    }
+    // What was durable and is damaged is lost, and no more than that.
+    let cut = one.clone().cut(one.frames(0).end - 3);
+    let (recovery, seen) = recovered(&put(&[&cut, &two]), &evidence(1, 1, 4));
+    assert_eq!((gaps(&recovery), seen.seqs()), (vec![(3, 4)], vec![1, 2, 20, 21]));
+}
+
 /// R6.
 #[test]
 fn an_older_file_without_a_header_is_read_by_its_batches_and_kept_safe_only_if_a_seq_is_missing() {
