@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// A batch for each record, many of them to a sync: other runs than without.
     #[arg(long)]
     many_batches: bool,
+    /// Each seed leaves some kinds of operations out and draws its streams' sizes: other runs than without.
+    #[arg(long)]
+    swarm: bool,
     /// Operations of each run; by default drawn by the seed.
     #[arg(long)]
     operations: Option<u64>,
@@ -61,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
     // A panic is an outcome like any other; its text is printed with its seed.
     std::panic::set_hook(Box::new(|_| {}));
     let batches = if arguments.many_batches { Batches::OfOneRecord } else { Batches::Full };
-    let shape = Shape { operations: arguments.operations, batches, ..Shape::default() };
+    let shape =
+        Shape { operations: arguments.operations, batches, swarm: arguments.swarm, ..Shape::default() };
     if let Some(seed) = arguments.seed {
         return replay(seed, &shape, arguments.verbose);
     }
@@ -94,8 +98,9 @@ fn report(arguments: &Arguments, mut sum: Sum, seconds: f64) -> bool {
     sum.violations.sort_by_key(|violation| violation.seed);
     for violation in sum.violations.iter().take(SHOWN_MAX) {
         println!("{violation}");
-        let kind = if arguments.many_batches { " --many-batches" } else { "" };
-        println!("  again: pq-sim crash --seed {}{kind} --verbose", violation.seed);
+        let many = if arguments.many_batches { " --many-batches" } else { "" };
+        let swarm = if arguments.swarm { " --swarm" } else { "" };
+        println!("  again: pq-sim crash --seed {}{many}{swarm} --verbose", violation.seed);
     }
     for violation in sum.violations.iter().skip(SHOWN_MAX) {
         println!("also: {} in seed {}", violation.kind, violation.seed);

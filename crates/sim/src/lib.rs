@@ -31,6 +31,7 @@ mod random;
 mod run;
 pub mod scenario;
 mod setup;
+mod swarm;
 mod violation;
 mod witness;
 mod world;

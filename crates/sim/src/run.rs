@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::operation::Operation;
 use crate::random::{Random, mix};
 use crate::setup::Setup;
+use crate::swarm::{Swarm, resize};
 use crate::violation::{Kind, Violation};
 use crate::world::{Counts, World};
 
@@ -17,6 +18,8 @@ pub struct Shape {
     pub ignored_sites: Vec<disk::SyncSite>,
     /// How much goes into one batch.
     pub batches: Batches,
+    /// Each seed draws which kinds of operations it leaves out, and its streams' sizes.
+    pub swarm: bool,
 }
 
 /// How many batches a commit writes.
@@ -47,6 +50,10 @@ pub struct Outcome {
 pub fn operations_of(seed: u64, shape: &Shape) -> Vec<Operation> {
     let mut random = Random::new(mix(seed ^ 0x0b5));
     let count = shape.operations.unwrap_or_else(|| 40 + random.next_number() % 80);
+    if shape.swarm {
+        let swarm = Swarm::draw(&mut random);
+        return (0..count).map(|_| swarm.operation(&mut random)).collect();
+    }
     (0..count).map(|_| Operation::draw(&mut random)).collect()
 }
 
@@ -54,6 +61,10 @@ pub fn operations_of(seed: u64, shape: &Shape) -> Vec<Operation> {
 #[must_use]
 pub fn setup_of(seed: u64, shape: &Shape) -> Setup {
     let mut setup = Setup { ignored_sites: shape.ignored_sites.clone(), ..Setup::drawn(seed) };
+    if shape.swarm {
+        let mut random = Random::new(mix(seed ^ 0x5a12));
+        setup.streams.iter_mut().for_each(|stream| resize(stream, &mut random));
+    }
     if shape.batches == Batches::OfOneRecord {
         for stream in &mut setup.streams {
             stream.batch_records_max = 1;

@@ -37,6 +37,18 @@ fn seeds_of_runs_with_many_batches_that_once_failed_break_no_promise() {
 }
 
 #[test]
+fn seeds_of_swarm_runs_that_once_failed_break_no_promise() {
+    let swarm = Shape { swarm: true, ..Shape::default() };
+    let long = Shape { operations: Some(300), ..swarm.clone() };
+    for seed in [678, 16835, 17974] {
+        assert_eq!(run_seed(seed, &swarm).violation, None);
+    }
+    for seed in [102_827, 176_601, 181_780, 186_049, 186_615, 311_222, 321_040, 356_802] {
+        assert_eq!(run_seed(seed, &long).violation, None);
+    }
+}
+
+#[test]
 fn a_run_is_a_function_of_its_seed() {
     for seed in 1000..1006 {
         let (first, second) = (run_seed(seed, &Shape::default()), run_seed(seed, &Shape::default()));

@@ -55,10 +55,12 @@ impl Losses {
 }
 
 impl Book {
-    /// Whether a seq may be told lost: it is, or no record ever had it and what said so is lost.
+    /// Whether a seq may be told lost: it is, or it was left out (no record ever had it, or that was given up: seed 311222) and what said
+    /// so is lost.
     pub(super) fn may_be_lost(&self, seq: u64) -> bool {
+        let is_left_out = matches!(self.fate(seq), None | Some(Fate::Never | Fate::Maybe | Fate::Gone));
         self.losses.may_be(seq)
-            || (self.record(seq).is_none() && self.losses.unsaid.iter().any(|unsaid| unsaid.contains(&seq)))
+            || (is_left_out && self.losses.unsaid.iter().any(|unsaid| unsaid.contains(&seq)))
     }
 }
 
