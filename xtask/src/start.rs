@@ -1,7 +1,7 @@
 //! How long a queue takes to open: with many streams, and with a long backlog; closed in order, and as a kill leaves it.
 //!
 //! Times are printed and bound nothing. What is held is what they rest on: opening finds everything, and reads no more than the newest
-//! segment of each stream (parts of it twice), a little of each older one, and the queue's own files: a backlog is not read.
+//! segment of each stream, once, a little of each older one, and the queue's own files: a backlog is not read.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ const BATCH_RECORDS: u64 = 1000;
 const RECORDS_OF_MANY: u64 = 10;
 /// Streams of a long backlog.
 const STREAMS_OF_BACKLOG: u64 = 4;
-/// What opening may read of a segment that is not a stream's newest.
-const OLDER_BYTES_MAX: u64 = 16 << 10;
+/// What opening may read of any segment; of a stream's newest beside all of it.
+const HEAD_BYTES_MAX: u64 = 16 << 10;
 
 /// How much.
 #[derive(Args)]
@@ -141,8 +141,7 @@ fn sizes(queue: &Path) -> Result<(u64, u64)> {
         segments.sort();
         bytes += segments.iter().map(|(_, len)| len).sum::<u64>();
         let newest = segments.last().map_or(0, |(_, len)| *len);
-        // Where a batch begins in one window and ends behind it, the next window has its beginning again.
-        read_max += 2 * newest + OLDER_BYTES_MAX * segments.len() as u64;
+        read_max += newest + HEAD_BYTES_MAX * segments.len() as u64;
     }
     for own in fs::read_dir(queue)? {
         let metadata = own?.metadata()?;

@@ -196,7 +196,10 @@ impl Scan<'_> {
             self.window.resize(wanted, 0);
         }
         if offset != self.base {
-            (self.base, self.filled) = (offset, 0);
+            // A batch that begins in the window and ends behind it: what is here is not read again.
+            let kept = self.at(offset).len();
+            self.window.copy_within(self.filled - kept..self.filled, 0);
+            (self.base, self.filled) = (offset, kept);
         }
         if let Some(buffer) = self.window.get_mut(self.filled..wanted) {
             self.filled += self.file.read_at(buffer, offset.saturating_add(self.filled as u64))?;
