@@ -40,6 +40,8 @@ fn seeds_of_runs_with_many_batches_that_once_failed_break_no_promise() {
 fn seeds_of_swarm_runs_that_once_failed_break_no_promise() {
     let swarm = Shape { swarm: true, ..Shape::default() };
     let long = Shape { operations: Some(300), ..swarm.clone() };
+    let many = Shape { operations: Some(200), batches: Batches::OfOneRecord, ..swarm.clone() };
+    assert_eq!(run_seed(532_769, &many).violation, None);
     for seed in [678, 16835, 17974] {
         assert_eq!(run_seed(seed, &swarm).violation, None);
     }

@@ -74,7 +74,8 @@ impl Book {
             let mut is_certain = false;
             for tag in self.tags.iter().rev().filter(|tag| tag.producer == producer) {
                 match self.fate(tag.first) {
-                    Some(Fate::Never | Fate::Gone) => {}
+                    // One that damage hit may be known from what is left, though its record is told lost (`--swarm`, seed 532769).
+                    Some(Fate::Never | Fate::Gone) if !tag.is_doubtful => {}
                     fate => {
                         possible.push(Some(tag.value.as_slice()));
                         is_certain = fate == Some(Fate::Durable) && !tag.is_doubtful;
