@@ -131,7 +131,9 @@ fn decide(known: Known, pieces: &[Piece]) -> Verdict {
     let proven = proven_end(known, pieces);
     let first = inside.first().and_then(|piece| first_seq(known, piece));
     let start = first.map_or(known.floor, |first| first.min(known.floor));
-    let mut walk = Walk { known, proven, q: start, tail: &tail, verdict: Verdict::default() };
+    // A file without a header that is newer than those with one holds nothing from before them, unless it was put there.
+    let tail_from = inside.iter().filter_map(|piece| piece.link.header_first()).max().unwrap_or(known.floor);
+    let mut walk = Walk { known, proven, q: start, tail: &tail, tail_from, verdict: Verdict::default() };
     for (index, piece) in inside.iter().enumerate() {
         walk.inside(piece, inside.get(index + 1).copied());
     }

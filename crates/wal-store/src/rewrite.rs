@@ -205,7 +205,7 @@ fn draft(
         return Ok(Draft { info, link, findings, pieces: Vec::new(), copied, state: DraftState::Sound });
     }
     let end = info.end_offset.min(link.found.len);
-    let runs = collect::scan_file(ctx, &link, Reach { end, seq_end: None, window: None })?;
+    let runs = collect::scan_file(ctx, &link, Reach::to(end))?;
     let blemished = runs.iter().any(|run| !run.is_sound() || !run.blemishes.is_empty());
     let pieces = pieces(&info, &runs);
     let path = segment_path(&ctx.dir, info.id);

@@ -165,7 +165,7 @@ pub(crate) fn inspect(
     }
     let (mut at, mut seq) = (SEGMENT_HEADER_BYTES as u64, segment.first_seq);
     let end = segment.end_offset.min(link.found.len);
-    for run in collect::scan_file(ctx, link, Reach { end, seq_end: None, window: None })? {
+    for run in collect::scan_file(ctx, link, Reach::to(end))? {
         if run.start > at {
             find(at, FindingKind::NoBatch, missing(seq, &run));
         }

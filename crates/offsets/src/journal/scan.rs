@@ -228,9 +228,12 @@ impl Writes {
         let mut mended = entry.to_vec();
         flip(&mut mended, ENTRY_HEAD_BYTES * 8 + bit);
         let Ok(entry) = header.entry_at(&mended, self.next_number) else { return false };
+        let number = self.next_number;
         self.take(&entry, self.end + ENTRY_HEAD_BYTES + entry.body.len());
-        self.mended_count += 1;
-        true
+        // One whose body makes no sense is not taken, mended or not.
+        let is_taken = self.next_number > number;
+        self.mended_count += u64::from(is_taken);
+        is_taken
     }
 
     fn into_scan(self, mended: u64, rest: &[u8]) -> Scan {

@@ -23,6 +23,8 @@ pub(super) struct Walk<'a> {
     pub(super) q: Seq,
     /// The files without a header behind all that have one.
     pub(super) tail: &'a [&'a Piece],
+    /// What they hold of seqs below this is nothing to go on with.
+    pub(super) tail_from: Seq,
     pub(super) verdict: Verdict,
 }
 
@@ -234,7 +236,7 @@ impl Walk<'_> {
     /// Where a newer file without a header goes on.
     fn tail_goes_on(&self, piece: &Piece) -> Option<Seq> {
         let behind = self.tail.iter().filter(|tail| tail.link.id() > piece.link.id());
-        whole_above(behind.copied(), self.q).map(RunFact::missing_end).min()
+        whole_above(behind.copied(), self.q.max(self.tail_from)).map(RunFact::missing_end).min()
     }
 
     /// Keeps sound runs that stand at `at` and continue the stream; returns where they end.

@@ -27,7 +27,7 @@ impl LoneSegment {
         let start = SEGMENT_HEADER_BYTES as u64;
         let looked = with_file(ctx, path, |file| {
             let end = file.len()?;
-            Ok((scan(file, &ctx.identity, start, Reach { end, seq_end: None, window: None })?, end))
+            Ok((scan(file, &ctx.identity, start, Reach::to(end))?, end))
         });
         let runs = match looked {
             Ok(runs) => runs,

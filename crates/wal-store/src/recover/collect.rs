@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use disk::{Advice, DiskError, EntryKind, ErrorClass, File, OpenMode, SyncSite};
-use wal_format::{FRAME_HEAD_BYTES, FRAMES_BYTES_MAX, SEGMENT_HEADER_BYTES, SegmentId};
+use wal_format::{FRAME_HEAD_BYTES, FRAMES_BYTES_MAX, SEGMENT_HEADER_BYTES, SegmentId, Seq};
 
 use super::chain::{Link, Role, chain, reach};
 use super::facts::{Found, Head, RunFact, look, merge_tags};
@@ -114,7 +114,7 @@ fn beyond(ctx: &StoreContext, reach: SegmentId, found: &[Found]) -> Result<Vec<S
     let mut ids = Vec::new();
     for found in found.iter().filter(|found| found.id > reach && found.head == Head::Absent) {
         let link = Link { found: *found, role: Role::HeadlessTail, named_end: None };
-        if scan_file(ctx, &link, Reach { end: found.len, seq_end: None, window: None })?.is_empty() {
+        if scan_file(ctx, &link, Reach::to(found.len))?.is_empty() {
             ids.push(found.id);
         }
     }
@@ -219,19 +219,16 @@ fn pieces(
         let runs = if says_skips && named.is_some_and(|end| end <= link.found.len) {
             None
         } else {
-            let seq_end = match pieces.last() {
-                _ if link.named_end.is_some() => None,
-                Some(next) if linked_above => end_before(known, next),
-                // No header names where this one ends, but what a newer file's writer left out is dead in here.
-                _ => {
-                    let whole = whole_above(pieces.iter(), known.floor);
-                    whole.filter(|run| run.skipped).map(RunFact::missing_end).min()
-                }
-            };
+            let next = pieces.last().filter(|_| linked_above);
+            let seq_end =
+                if link.named_end.is_some() { None } else { next.and_then(|next| end_before(known, next)) };
+            // No header names where this one ends, but what the writer of a newer file left out is dead in here, if that file is kept.
+            let left_out = whole_above(pieces.iter().filter(|_| !linked_above), known.floor);
+            let splits: Vec<Seq> = left_out.filter(|run| run.skipped).map(RunFact::missing_end).collect();
             let end = link.named_end.unwrap_or(u64::MAX).min(link.found.len);
             report.scanned_count += 1;
             let window = window(known, link, links);
-            Some(scan_file(ctx, link, Reach { end, seq_end, window: Some(window) })?)
+            Some(scan_file(ctx, link, Reach { end, seq_end, splits: &splits, window: Some(window) })?)
         };
         linked_above |= is_linked;
         pieces.push(Piece { link: *link, runs });
@@ -253,7 +250,11 @@ fn window(known: Known, link: &Link, links: &[Link]) -> Window {
     }
 }
 
-pub(crate) fn scan_file(ctx: &StoreContext, link: &Link, reach: Reach) -> Result<Vec<RunFact>, RecoverError> {
+pub(crate) fn scan_file(
+    ctx: &StoreContext,
+    link: &Link,
+    reach: Reach<'_>,
+) -> Result<Vec<RunFact>, RecoverError> {
     let path = segment_path(&ctx.dir, link.id());
     let runs = with_file(ctx, &path, |file| scan(file, &ctx.identity, SEGMENT_HEADER_BYTES as u64, reach));
     match runs {
@@ -278,7 +279,7 @@ pub(crate) fn tags(
             of = verdict.tags.iter().find(|tags| tags.id == id).cloned().unwrap_or(of);
         } else {
             let end = piece.link.named_end.unwrap_or(0).min(piece.link.found.len);
-            let runs = scan_file(ctx, &piece.link, Reach { end, seq_end: None, window: None })?;
+            let runs = scan_file(ctx, &piece.link, Reach::to(end))?;
             runs.iter().filter(|run| run.is_sound()).for_each(|run| of.add(run, &piece.link));
         }
         let is_complete = of.is_complete;

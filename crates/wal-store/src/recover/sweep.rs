@@ -27,13 +27,22 @@ const EFFORT: u64 = 4;
 
 /// How far a file is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub(crate) struct Reach<'a> {
     /// No batch that ends behind this offset.
     pub(crate) end: u64,
     /// No batch with a seq at or above this.
     pub(crate) seq_end: Option<Seq>,
+    /// Seqs at which a run ends and another one begins, though they follow one another.
+    pub(crate) splits: &'a [Seq],
     /// How far behind the last batch a further one is looked for; `None`: to the end.
     pub(crate) window: Option<Window>,
+}
+
+impl Reach<'_> {
+    /// All batches that end at or in front of this offset.
+    pub(crate) fn to(end: u64) -> Self {
+        Self { end, seq_end: None, splits: &[], window: None }
+    }
 }
 
 /// W of the rules: a writer leaves no more than this unsynced, so behind it nothing of a crash can stand. What stands
@@ -67,7 +76,7 @@ pub(crate) fn scan(
     file: &dyn File,
     identity: &StreamIdentity,
     from: u64,
-    reach: Reach,
+    reach: Reach<'_>,
 ) -> Result<Vec<RunFact>, ScanFailure> {
     let effort = reach.end.saturating_sub(from).saturating_mul(EFFORT);
     let mut scan =
@@ -92,7 +101,7 @@ struct Facts {
 struct Scan<'a> {
     file: &'a dyn File,
     identity: &'a StreamIdentity,
-    reach: Reach,
+    reach: Reach<'a>,
     runs: Vec<RunFact>,
     /// Bytes of the file from `base` on; the first `filled` of them are valid.
     window: Vec<u8>,
@@ -213,6 +222,7 @@ impl Scan<'_> {
         if let Some(run) = self.runs.last_mut()
             && (run.damage.is_none() && damage.is_none())
             && (run.end == offset && run.end_seq == header.first_seq)
+            && !self.reach.splits.contains(&header.first_seq)
         {
             run.end = end;
             run.end_seq = header.end_seq();

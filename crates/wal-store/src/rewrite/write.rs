@@ -58,12 +58,7 @@ impl Rewrite {
                 Ok(self.has_header(copy)? && is_same(original, copy, behind_header, self.bytes_after)?)
             }
             RewriteKind::Mend => {
-                let runs = match scan(
-                    copy,
-                    &ctx.identity,
-                    behind_header,
-                    Reach { end: self.bytes_after, seq_end: None, window: None },
-                ) {
+                let runs = match scan(copy, &ctx.identity, behind_header, Reach::to(self.bytes_after)) {
                     Ok(runs) => runs,
                     Err(ScanFailure::Disk(error)) => return Err(error),
                     Err(ScanFailure::Newer(..)) => return Ok(false),

@@ -145,6 +145,18 @@ fn what_a_headerless_tail_says_was_left_out_neither_comes_back_nor_is_told_lost(
     assert_eq!((gaps(&recovery), seen.seqs()), (vec![(3, 4)], vec![1, 2, 20, 21]));
 }
 
+/// Files are believed by where they stand: an older one that was renamed to be the newest, and lost its header, takes nothing from others.
+#[test]
+fn a_renamed_file_without_a_header_does_not_pass_for_the_newest() {
+    let one = Segment::new(1, 1, None).batch(3);
+    let two = Segment::new(2, one.next, Some(&one)).batch(2);
+    let disk = put(&[&two]);
+    one.zero(0..4096).put_as(&disk, 9);
+    let (recovery, seen) = recovered(&disk, &none());
+    assert_eq!((gaps(&recovery), seen.seqs()), (vec![(1, 4)], vec![4, 5]));
+    assert_eq!(quarantined(&disk), ["0000000000000007-0000000000000009.stranger.seg"]);
+}
+
 /// R6.
 #[test]
 fn an_older_file_without_a_header_is_read_by_its_batches_and_kept_safe_only_if_a_seq_is_missing() {
